@@ -1,0 +1,1 @@
+//! What a command is: verb, class, schema change, transaction text.

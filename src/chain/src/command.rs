@@ -1,0 +1,191 @@
+//! What the client asks for.
+
+use crate::{
+    Session,
+    facts::{Fact, Facts},
+};
+use bytes::{BufMut, Bytes, BytesMut};
+use std::{fmt, sync::OnceLock};
+use wire::{
+    command::{CommandCode, Query},
+    packet::{Message, put_packet},
+};
+
+/// One command, owned by whoever holds it.
+pub struct Command {
+    code: CommandCode,
+    form: Form,
+    asker: Asker,
+    session: Session,
+    facts: Facts,
+}
+
+/// Who asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asker {
+    /// The client; exactly one reply must reach it.
+    Client,
+    /// A filter, for its own ends; its reply goes no further than that filter.
+    Filter(&'static str),
+}
+
+/// What is sent: the client's own packets, or a payload that somebody made. Payloads begin with the
+/// command byte.
+enum Form {
+    AsCame { message: Message, payload: OnceLock<Bytes> },
+    Made(Bytes),
+}
+
+impl Command {
+    /// A command as it was read from the client. `None` if `message` is empty: a command has at
+    /// least the byte that names it.
+    pub fn read(session: Session, message: Message) -> Option<Self> {
+        let code = CommandCode(message.first_byte()?);
+        Some(Self::of(session, code, Form::AsCame { message, payload: OnceLock::new() }))
+    }
+
+    /// A command made of its byte and what follows it.
+    pub fn new(session: Session, code: CommandCode, payload: impl AsRef<[u8]>) -> Self {
+        Self::of(session, code, made(code, payload.as_ref()))
+    }
+
+    /// A text query. Where the session has negotiated query attributes, one without any.
+    pub fn query(session: Session, sql: impl AsRef<[u8]>) -> Self {
+        let mut payload = BytesMut::new();
+        Query::new(sql.as_ref()).encode(&mut payload, session.capabilities);
+        Self::of(session, CommandCode::QUERY, Form::Made(payload.freeze()))
+    }
+
+    /// A command of `filter`'s own, in the same session. Facts stay with the original.
+    pub fn aside(
+        &self,
+        filter: &'static str,
+        code: CommandCode,
+        payload: impl AsRef<[u8]>,
+    ) -> Self {
+        let asker = Asker::Filter(filter);
+        Self { asker, ..Self::new(self.session.clone(), code, payload) }
+    }
+
+    fn of(session: Session, code: CommandCode, form: Form) -> Self {
+        Self { code, form, asker: Asker::Client, session, facts: Facts::default() }
+    }
+
+    /// Attaches a fact for the filters below, replacing one of the same type.
+    pub fn with<F: Fact>(mut self, fact: F) -> Self {
+        self.facts.insert(fact);
+        self
+    }
+
+    /// Attaches a fact for the filters below, replacing one of the same type.
+    pub fn note<F: Fact>(&mut self, fact: F) {
+        self.facts.insert(fact);
+    }
+
+    /// What a filter above has found out.
+    pub fn fact<F: Fact>(&self) -> Option<&F> {
+        self.facts.get()
+    }
+
+    /// The command byte.
+    pub fn code(&self) -> CommandCode {
+        self.code
+    }
+
+    /// Everything after the command byte, untouched unless a filter rewrote it. Free for a command
+    /// of one packet; the parts of one over 16 MiB are joined at the first call.
+    pub fn payload(&self) -> &[u8] {
+        &self.whole()[1..]
+    }
+
+    /// The statement's text, if the command carries one (COM_QUERY behind its attributes,
+    /// COM_STMT_PREPARE). `None` also when the attributes are malformed: the server will say so.
+    pub fn sql(&self) -> Option<Bytes> {
+        let whole = self.whole();
+        match self.code {
+            CommandCode::QUERY => {
+                let query = Query::decode(whole, self.session.capabilities).ok()?;
+                Some(whole.slice_ref(query.sql))
+            }
+            CommandCode::STMT_PREPARE => Some(whole.slice(1..)),
+            _ => None,
+        }
+    }
+
+    /// Replaces everything after the command byte.
+    pub fn rewrite(&mut self, payload: impl AsRef<[u8]>) {
+        self.form = made(self.code, payload.as_ref());
+    }
+
+    /// Replaces the statement's text and keeps what stands before it (query attributes). Does
+    /// nothing to a command that has no text.
+    pub fn rewrite_sql(&mut self, sql: impl AsRef<[u8]>) {
+        let Some(old) = self.sql() else { return };
+        let (whole, sql) = (self.whole(), sql.as_ref());
+        let before = whole.len() - old.len();
+        let mut payload = BytesMut::with_capacity(before + sql.len());
+        payload.put_slice(&whole[..before]);
+        payload.put_slice(sql);
+        self.form = Form::Made(payload.freeze());
+    }
+
+    /// The packets to send, headers included: the client's own bytes unless a filter rewrote them.
+    pub fn packets(&self) -> Bytes {
+        match &self.form {
+            Form::AsCame { message, .. } => message.framed.clone(),
+            Form::Made(payload) => {
+                let mut out = BytesMut::with_capacity(payload.len() + 16);
+                put_packet(&mut out, 0, payload);
+                out.freeze()
+            }
+        }
+    }
+
+    /// The sequence id that the client expects its reply to begin with. A server counts on from
+    /// what it was sent, which may be fewer packets, or more, where a filter rewrote a command of
+    /// 16 MiB.
+    pub fn reply_seq(&self) -> u8 {
+        match &self.form {
+            Form::AsCame { message, .. } => message.next_seq,
+            Form::Made(_) => 1,
+        }
+    }
+
+    /// The same command, asked by somebody else.
+    #[must_use]
+    pub fn asked_by(self, asker: Asker) -> Self {
+        Self { asker, ..self }
+    }
+
+    /// Who asks.
+    pub fn asker(&self) -> Asker {
+        self.asker
+    }
+
+    /// The session it came from.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// The command byte and everything after it.
+    fn whole(&self) -> &Bytes {
+        match &self.form {
+            Form::Made(payload) => payload,
+            Form::AsCame { message, payload } => payload.get_or_init(|| message.payload()),
+        }
+    }
+}
+
+fn made(code: CommandCode, payload: &[u8]) -> Form {
+    let mut whole = BytesMut::with_capacity(payload.len() + 1);
+    whole.put_u8(code.0);
+    whole.put_slice(payload);
+    Form::Made(whole.freeze())
+}
+
+/// Names the command and its size. A statement may hold secrets, so its text is not shown.
+impl fmt::Debug for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({} bytes, {:?})", self.code.name(), self.payload().len(), self.asker)
+    }
+}

@@ -1,0 +1,116 @@
+//! A chain: two lists of filters, checked, and the stacks made of it.
+
+use crate::{
+    Layer, Registry, Stack,
+    facts::{Fact, Target},
+    registry::{Entry, Part},
+    settings::{Mistakes, Settings, suggest},
+};
+use std::collections::BTreeSet;
+use tower::Layer as _;
+
+/// A configured chain. The first filter of a list is the first to see a command.
+#[derive(Clone, Debug)]
+pub struct Chain {
+    session: Vec<Layer>,
+    backend: Vec<Layer>,
+}
+
+/// What the dispatcher below the session filters reads, as any filter would.
+const DISPATCH_NEEDS: &str = Target::NAME;
+
+impl Chain {
+    /// Builds the chain that a `[chain.NAME]` table describes. Everything that is wrong with it is
+    /// noted in `mistakes`; then the chain is not to be used.
+    pub fn new(settings: &Settings, registry: &Registry, mistakes: &mut Mistakes) -> Self {
+        settings.allow_keys(&["session", "backend"], mistakes);
+        let mut builder = Builder { registry, mistakes, known: BTreeSet::new() };
+        let session = builder.list(settings, "session", Part::Session);
+        if !builder.known.contains(DISPATCH_NEEDS) {
+            let mistake = settings.mistake("the chain never says which server a command goes to");
+            builder.mistakes.push(mistake.hint("end `session` with { use = \"route\" }"));
+        }
+        let backend = builder.list(settings, "backend", Part::Backend);
+        Self { session, backend }
+    }
+
+    /// As [`Self::new`], from the table's text. The dispatcher's need is not checked: tests put a
+    /// bottom of their own there.
+    pub(crate) fn from_toml(text: &str, registry: &Registry) -> Result<Self, Mistakes> {
+        let mut mistakes = Mistakes::default();
+        let settings = Settings::parse("chain.toml", text, &mut mistakes);
+        let mut builder = Builder { registry, mistakes: &mut mistakes, known: BTreeSet::new() };
+        let session = builder.list(&settings, "session", Part::Session);
+        let backend = builder.list(&settings, "backend", Part::Backend);
+        mistakes.into_result(Some(Self { session, backend }))
+    }
+
+    /// One session's stack, over whatever dispatches its commands to backends.
+    pub fn session(&self, dispatch: Stack) -> Stack {
+        wrap(&self.session, dispatch)
+    }
+
+    /// One backend connection's stack, within one session.
+    pub fn backend(&self, connection: Stack) -> Stack {
+        wrap(&self.backend, connection)
+    }
+}
+
+fn wrap(layers: &[Layer], bottom: Stack) -> Stack {
+    layers.iter().rev().fold(bottom, |inner, layer| layer.layer(inner))
+}
+
+struct Builder<'a> {
+    registry: &'a Registry,
+    mistakes: &'a mut Mistakes,
+    /// Facts given by the filters so far: those of the session's list reach the backend's.
+    known: BTreeSet<&'static str>,
+}
+
+impl Builder<'_> {
+    fn list(&mut self, settings: &Settings, key: &str, part: Part) -> Vec<Layer> {
+        let entries = settings.tables(key, self.mistakes);
+        entries.iter().filter_map(|settings| self.filter(settings, part)).collect()
+    }
+
+    fn filter(&mut self, settings: &Settings, part: Part) -> Option<Layer> {
+        let Some(name) = settings.text("use", self.mistakes) else {
+            if !settings.has("use") {
+                let mistake = settings.mistake("which filter? the key `use` is missing");
+                self.mistakes.push(mistake.hint("{ use = \"NAME\", ... }"));
+            }
+            return None;
+        };
+        let Some(entry) = self.registry.get(&name) else {
+            let names: Vec<_> = self.registry.iter().map(|(name, _)| name).collect();
+            let mistake = settings.mistake_at("use", format!("there is no filter {name:?}"));
+            let all = format!("there are {}", names.join(", "));
+            self.mistakes.push(suggest(mistake, &name, names, &all));
+            return None;
+        };
+        self.check_place(settings, &name, entry, part);
+        entry.build(&settings.without("use"), self.mistakes)
+    }
+
+    fn check_place(&mut self, settings: &Settings, name: &str, entry: &Entry, part: Part) {
+        let (here, there) = match part {
+            Part::Backend => ("backend", "session"),
+            _ => ("session", "backend"),
+        };
+        if entry.part != Part::Either && entry.part != part {
+            let mistake = settings.mistake_at("use", format!("{name} does not work in `{here}`"));
+            self.mistakes.push(mistake.hint(format!("move it to the chain's `{there}` list")));
+        }
+        for need in entry.needs.iter().filter(|need| !self.known.contains(*need)) {
+            let message = format!("{name} needs `{need}`, which no filter above it gives");
+            let givers = self.registry.iter().filter(|(_, other)| other.gives.contains(need));
+            let givers: Vec<_> = givers.map(|(name, _)| format!("{{ use = {name:?} }}")).collect();
+            let mistake = settings.mistake_at("use", message);
+            self.mistakes.push(match givers.as_slice() {
+                [] => mistake,
+                some => mistake.hint(format!("put {} above it", some.join(" or "))),
+            });
+        }
+        self.known.extend(entry.gives);
+    }
+}

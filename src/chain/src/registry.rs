@@ -1,0 +1,152 @@
+//! Filters by name.
+
+use crate::{
+    Command, Error, Layer, Reply, Stack,
+    settings::{Mistakes, Settings},
+};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+use tower::{BoxError, Service, ServiceBuilder};
+
+/// A filter the configuration can name.
+pub trait FilterFactory: 'static {
+    /// Its name in the configuration, in kebab-case.
+    const NAME: &'static str;
+    /// Facts it reads: a filter above must give them.
+    const NEEDS: &'static [&'static str] = &[];
+    /// Facts it attaches for the filters below.
+    const GIVES: &'static [&'static str] = &[];
+    /// Which of a chain's lists it belongs in.
+    const PART: Part = Part::Session;
+
+    /// Its settings. Derive `Deserialize` with `deny_unknown_fields`, and `JsonSchema`.
+    type Config: DeserializeOwned + JsonSchema;
+
+    /// Checks the settings and makes the layer all sessions will share.
+    fn build(config: Self::Config) -> Result<impl IntoLayer, BoxError>;
+}
+
+/// The lists of a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// One stack for each session, above the choice of a server.
+    Session,
+    /// One stack for each connection to a server, below that choice.
+    Backend,
+    /// Works in both.
+    Either,
+}
+
+/// Every layer that fits into a chain. You never implement this: write a [`tower::Layer`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not fit into a chain",
+    label = "not a filter",
+    note = "a filter is a `tower::Layer<chain::Stack>` that is `Send + Sync + 'static`",
+    note = "its service must be a `Send + 'static` `Service<Command, Response = Reply>` whose \
+            error converts into `chain::Error` and whose future is `Send + 'static`"
+)]
+pub trait IntoLayer {
+    /// Erases the layer's type.
+    fn into_layer(self) -> Layer;
+}
+
+impl<L> IntoLayer for L
+where
+    L: tower::Layer<Stack> + Send + Sync + 'static,
+    L::Service: Service<Command, Response = Reply> + Send + 'static,
+    <L::Service as Service<Command>>::Error: Into<Error> + 'static,
+    <L::Service as Service<Command>>::Future: Send + 'static,
+{
+    fn into_layer(self) -> Layer {
+        // Whatever the filter is made of, it costs the chain exactly one box.
+        Layer::new(ServiceBuilder::new().map_err(Into::into).layer(self).into_inner())
+    }
+}
+
+/// The filters a binary was built with. A plain value: no statics, no link-time tricks.
+#[derive(Default)]
+pub struct Registry(BTreeMap<&'static str, Entry>);
+
+/// One filter of a registry.
+pub struct Entry {
+    /// Facts it reads.
+    pub needs: &'static [&'static str],
+    /// Facts it attaches.
+    pub gives: &'static [&'static str],
+    /// Where it belongs.
+    pub part: Part,
+    schema: fn(&mut SchemaGenerator) -> Schema,
+    build: Box<dyn Fn(&Settings, &mut Mistakes) -> Option<Layer> + Send + Sync>,
+}
+
+impl Registry {
+    /// Adds a filter.
+    ///
+    /// # Panics
+    ///
+    /// If there is one of that name already.
+    #[must_use]
+    pub fn with<F: FilterFactory>(self) -> Self {
+        let build = |config| Ok(F::build(config)?.into_layer());
+        self.insert::<F::Config>(F::NAME, F::NEEDS, F::GIVES, F::PART, build)
+    }
+
+    /// Adds somebody else's tower layer under `name`.
+    ///
+    /// # Panics
+    ///
+    /// If there is a filter of that name already.
+    #[must_use]
+    pub fn with_layer<C, L>(
+        self,
+        name: &'static str,
+        build: impl Fn(C) -> Result<L, BoxError> + Send + Sync + 'static,
+    ) -> Self
+    where
+        C: DeserializeOwned + JsonSchema + 'static,
+        L: IntoLayer,
+    {
+        let build = move |config| Ok(build(config)?.into_layer());
+        self.insert::<C>(name, &[], &[], Part::Either, build)
+    }
+
+    /// The filter of that name.
+    pub fn get(&self, name: &str) -> Option<&Entry> {
+        self.0.get(name)
+    }
+
+    /// All filters, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Entry)> {
+        self.0.iter().map(|(name, entry)| (*name, entry))
+    }
+
+    fn insert<C: DeserializeOwned + JsonSchema + 'static>(
+        mut self,
+        name: &'static str,
+        needs: &'static [&'static str],
+        gives: &'static [&'static str],
+        part: Part,
+        build: impl Fn(C) -> Result<Layer, BoxError> + Send + Sync + 'static,
+    ) -> Self {
+        let build = Box::new(move |settings: &Settings, mistakes: &mut Mistakes| {
+            let config = settings.deserialize::<C>(mistakes)?;
+            build(config).map_err(|e| mistakes.push(settings.mistake(format!("{name}: {e}")))).ok()
+        });
+        let schema = |generator: &mut SchemaGenerator| C::json_schema(generator);
+        let before = self.0.insert(name, Entry { needs, gives, part, schema, build });
+        assert!(before.is_none(), "two filters are named {name:?}");
+        self
+    }
+}
+
+impl Entry {
+    /// The JSON Schema of its settings.
+    pub fn schema(&self, generator: &mut SchemaGenerator) -> Schema {
+        (self.schema)(generator)
+    }
+
+    pub(crate) fn build(&self, settings: &Settings, mistakes: &mut Mistakes) -> Option<Layer> {
+        (self.build)(settings, mistakes)
+    }
+}

@@ -1,0 +1,112 @@
+//! What comes back.
+
+use crate::{
+    body::{Body, End},
+    error::{Error, Result},
+    facts::{Fact, Facts},
+    handover::Handover,
+};
+use bytes::{Bytes, BytesMut};
+use wire::{
+    capability::Capabilities, err::ErrPacket, ok::OkPacket, packet::put_packet, status::Status,
+};
+
+/// The answer to one command, and what filters have noted on it.
+#[derive(Debug)]
+#[must_use = "a dropped reply abandons its backend connection"]
+pub struct Reply {
+    outcome: Outcome,
+    facts: Facts,
+}
+
+/// Either a reply to stream, or the end of the chain's work.
+#[derive(Debug)]
+pub enum Outcome {
+    /// Stream this to the client, then take its next command.
+    Body(Body),
+    /// The session leaves the chain; filters pass this up untouched.
+    Handover(Handover),
+}
+
+/// A whole reply, read to its end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// Everything before the end.
+    pub packets: Bytes,
+    /// How it ended.
+    pub end: End,
+}
+
+/// What a filter reads of the answer to a command of its own, in bytes; see
+/// [`Next::ask`](crate::Next::ask).
+pub const ANSWER_LIMIT: usize = 1 << 20;
+
+impl Reply {
+    /// A reply streamed from `body`.
+    pub fn new(body: Body) -> Self {
+        Self { outcome: Outcome::Body(body), facts: Facts::default() }
+    }
+
+    /// An order to hand the session over.
+    pub fn handover(handover: Handover) -> Self {
+        Self { outcome: Outcome::Handover(handover), facts: Facts::default() }
+    }
+
+    /// An OK of the proxy's own, as the answer to a command of one packet.
+    pub fn ok(status: Status, capabilities: Capabilities) -> Self {
+        let mut payload = BytesMut::new();
+        OkPacket { status, ..OkPacket::default() }.encode(&mut payload, capabilities);
+        Self::alone(&payload, End { status: Some(status), ..End::default() })
+    }
+
+    /// An ERR of the proxy's own, as the answer to a command of one packet. The session goes on.
+    pub fn err(err: &ErrPacket) -> Self {
+        let mut payload = BytesMut::new();
+        err.encode(&mut payload);
+        Self::alone(&payload, End { error: Some(err.code), ..End::default() })
+    }
+
+    fn alone(payload: &[u8], end: End) -> Self {
+        let mut packet = BytesMut::with_capacity(payload.len() + 4);
+        put_packet(&mut packet, 1, payload);
+        Self::new(Body::end(End { packet: packet.freeze(), ..end }))
+    }
+
+    /// Changes the body, if there is one.
+    pub fn map_body(mut self, change: impl FnOnce(Body) -> Body) -> Self {
+        if let Outcome::Body(body) = self.outcome {
+            self.outcome = Outcome::Body(change(body));
+        }
+        self
+    }
+
+    /// Attaches a fact for the filters above.
+    pub fn with<F: Fact>(mut self, fact: F) -> Self {
+        self.facts.insert(fact);
+        self
+    }
+
+    /// What a filter below has found out.
+    pub fn fact<F: Fact>(&self) -> Option<&F> {
+        self.facts.get()
+    }
+
+    /// The reply itself.
+    pub fn into_outcome(self) -> Outcome {
+        self.outcome
+    }
+
+    /// Reads the reply to its end on behalf of a filter; at most [`ANSWER_LIMIT`] bytes.
+    pub async fn collect(self) -> Result<Answer> {
+        match self.outcome {
+            Outcome::Body(body) => body.collect(ANSWER_LIMIT).await,
+            Outcome::Handover(_) => Err(Error::filter("handed over a command of its own")),
+        }
+    }
+}
+
+impl From<Answer> for Reply {
+    fn from(Answer { packets, end }: Answer) -> Self {
+        Self::new(Body::whole(packets, end))
+    }
+}

@@ -1,0 +1,146 @@
+//! What a filter's own tests need: a session that exists nowhere, a client and a bottom without
+//! sockets.
+
+use crate::{
+    Answer, Body, Chain, Command, End, Error, HostgroupId, Outcome, Registry, Reply, Stack,
+    error::Result,
+    session::{Peer, Session, View},
+    topology::{Hostgroup, Server, Topology},
+};
+use std::{
+    future::{Ready, ready},
+    sync::{Arc, Mutex},
+    task::{Context, Poll, Waker},
+};
+use tower::{Service, ServiceExt};
+use wire::{capability::Capabilities, status::Status};
+
+/// A session that exists nowhere, in hostgroup 0 of a topology with two servers.
+pub fn session() -> Session {
+    let servers = ["db1", "db2"].into_iter().zip(1..);
+    let servers = servers.map(|(name, id)| Arc::new(Server::new(id, name, 1))).collect();
+    let id = HostgroupId(0);
+    session_of(Topology::new(vec![Hostgroup { id, name: None, servers }]))
+}
+
+/// A session that exists nowhere, in hostgroup 0 of `topology`.
+pub fn session_of(topology: Topology) -> Session {
+    Session::new(View {
+        id: 1 << 31,
+        user: "app".into(),
+        schema: None,
+        peer: Peer::Tcp([127, 0, 0, 1].into(), 4711),
+        listener: "127.0.0.1:6033".into(),
+        port: 6033,
+        capabilities: Capabilities::PROTOCOL_41 | Capabilities::TRANSACTIONS,
+        collation: 45,
+        hostgroup: HostgroupId(0),
+        topology: Arc::new(topology),
+    })
+}
+
+/// The chain that `text` describes: the keys `session` and `backend` of a `[chain.NAME]` table.
+/// Its errors are the mistakes as a user would read them.
+pub fn chain(text: &str, registry: &Registry) -> Result<Chain, crate::settings::Mistakes> {
+    Chain::from_toml(text, registry)
+}
+
+/// The text of a query, for assertions.
+pub fn text(command: &Command) -> String {
+    let sql = command.sql();
+    String::from_utf8_lossy(sql.as_deref().unwrap_or(command.payload())).into_owned()
+}
+
+/// A client that drives a stack to completion, for filters that do no I/O.
+#[derive(Debug)]
+pub struct Client {
+    stack: Stack,
+    session: Session,
+}
+
+impl Client {
+    /// A client of `stack`.
+    pub fn new(stack: Stack) -> Self {
+        Self::with_session(stack, session())
+    }
+
+    /// A client of `stack` in `session`.
+    pub fn with_session(stack: Stack, session: Session) -> Self {
+        Self { stack, session }
+    }
+
+    /// Sends a query and reads its reply to the end.
+    pub fn query(&mut self, sql: &str) -> Result<Answer> {
+        self.send(Command::query(self.session.clone(), sql))
+    }
+
+    /// Sends a command and reads its reply to the end. As the session loop does, it keeps the
+    /// status that the reply ended with.
+    pub fn send(&mut self, command: Command) -> Result<Answer> {
+        let stack = &mut self.stack;
+        let run = async {
+            match stack.ready().await?.call(command).await?.into_outcome() {
+                Outcome::Body(body) => body.collect(usize::MAX).await,
+                Outcome::Handover(_) => Err(Error::filter("handed over")),
+            }
+        };
+        let mut run = std::pin::pin!(run);
+        let Poll::Ready(answer) = run.as_mut().poll(&mut Context::from_waker(Waker::noop())) else {
+            panic!("the stack waits for something; use an async test");
+        };
+        if let Ok(Answer { end: End { status: Some(status), .. }, .. }) = &answer {
+            self.session.set_status(*status);
+        }
+        answer
+    }
+}
+
+/// What reached the bottom of the chain.
+#[derive(Clone, Debug, Default)]
+pub struct Log(Arc<Mutex<Vec<String>>>);
+
+impl Log {
+    /// Everything since the last call.
+    pub fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().expect("no panic while logging"))
+    }
+
+    /// Adds a line.
+    pub fn push(&self, line: impl Into<String>) {
+        self.0.lock().expect("no panic while logging").push(line.into());
+    }
+}
+
+/// A bottom that logs every command and answers OK at once.
+pub fn ok(log: Log) -> Stack {
+    Stack::new(Bottom(move |command: Command| {
+        log.push(text(&command));
+        Ok(Reply::new(Body::end(End { status: Some(Status::AUTOCOMMIT), ..End::default() })))
+    }))
+}
+
+/// A bottom that answers with `answer`.
+pub fn answering<F>(answer: F) -> Stack
+where
+    F: FnMut(Command) -> Result<Reply> + Send + 'static,
+{
+    Stack::new(Bottom(answer))
+}
+
+/// The service behind [`ok`] and [`answering`], unboxed.
+#[derive(Debug)]
+pub struct Bottom<F>(pub F);
+
+impl<F: FnMut(Command) -> Result<Reply>> Service<Command> for Bottom<F> {
+    type Response = Reply;
+    type Error = Error;
+    type Future = Ready<Result<Reply>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, command: Command) -> Self::Future {
+        ready((self.0)(command))
+    }
+}

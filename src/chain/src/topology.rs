@@ -1,0 +1,125 @@
+//! Which servers there are, as filters may see them.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering::Relaxed},
+    },
+};
+
+/// A hostgroup's number, as rules name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HostgroupId(pub u32);
+
+/// All hostgroups. A snapshot: a reload makes a new one.
+#[derive(Debug, Default)]
+pub struct Topology(Vec<Hostgroup>);
+
+/// Servers that can stand in for each other.
+#[derive(Debug)]
+pub struct Hostgroup {
+    /// Its number.
+    pub id: HostgroupId,
+    /// Its name, if it has one.
+    pub name: Option<Arc<str>>,
+    /// Its members, in the order of the configuration.
+    pub servers: Vec<Arc<Server>>,
+}
+
+/// One member of one hostgroup.
+pub struct Server {
+    /// Unique within the process, never reused: a reload that changes a server gives it a new one.
+    pub id: u32,
+    /// As configured: a name, or the address where none was given.
+    pub name: Arc<str>,
+    /// Its share of the load; 0 is never chosen.
+    pub weight: u32,
+    /// How much it is used now.
+    pub load: Load,
+}
+
+/// How much a server is used now. Written by the proxy, read by whoever balances.
+#[derive(Debug, Default)]
+pub struct Load {
+    outstanding: AtomicU32,
+    attached: AtomicU32,
+}
+
+/// Counts one use of a server for as long as it lives.
+#[derive(Debug)]
+pub struct InUse {
+    server: Arc<Server>,
+    counter: fn(&Load) -> &AtomicU32,
+}
+
+impl Topology {
+    /// A topology of these hostgroups.
+    pub fn new(hostgroups: Vec<Hostgroup>) -> Self {
+        Self(hostgroups)
+    }
+
+    /// The hostgroup with this number.
+    pub fn hostgroup(&self, id: HostgroupId) -> Option<&Hostgroup> {
+        self.0.iter().find(|group| group.id == id)
+    }
+
+    /// All of them.
+    pub fn hostgroups(&self) -> &[Hostgroup] {
+        &self.0
+    }
+}
+
+impl Server {
+    /// A server nobody uses yet.
+    pub fn new(id: u32, name: impl Into<Arc<str>>, weight: u32) -> Self {
+        Self { id, name: name.into(), weight, load: Load::default() }
+    }
+}
+
+impl Load {
+    /// Commands that were sent and whose reply has not ended.
+    pub fn outstanding(&self) -> u32 {
+        self.outstanding.load(Relaxed)
+    }
+
+    /// Connections that sessions hold.
+    pub fn attached(&self) -> u32 {
+        self.attached.load(Relaxed)
+    }
+}
+
+impl InUse {
+    /// Counts a command until its reply has ended.
+    pub fn command(server: Arc<Server>) -> Self {
+        Self::count(server, |load| &load.outstanding)
+    }
+
+    /// Counts a connection until its session has let it go.
+    pub fn connection(server: Arc<Server>) -> Self {
+        Self::count(server, |load| &load.attached)
+    }
+
+    fn count(server: Arc<Server>, counter: fn(&Load) -> &AtomicU32) -> Self {
+        counter(&server.load).fetch_add(1, Relaxed);
+        Self { server, counter }
+    }
+}
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        (self.counter)(&self.server.load).fetch_sub(1, Relaxed);
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (#{}, weight {})", self.name, self.id, self.weight)
+    }
+}
+
+impl fmt::Display for HostgroupId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

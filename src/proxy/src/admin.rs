@@ -1,0 +1,98 @@
+//! The admin port: what the proxy does, for machines and for people with curl.
+//!
+//! `GET /metrics` is Prometheus' text format, `GET /status` JSON.
+
+use crate::{backend::Backends, metrics::Metrics};
+use axum::{Json, Router, extract::State, http::header::CONTENT_TYPE, routing::get};
+use serde::Serialize;
+use std::{sync::Arc, time::Instant};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+/// What the admin port shows.
+pub(crate) struct Facts {
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) backends: Arc<Backends>,
+    pub(crate) listeners: Vec<ListenerStatus>,
+    pub(crate) started: Instant,
+    pub(crate) draining: CancellationToken,
+}
+
+/// The answer to `GET /status`.
+#[derive(Serialize)]
+struct Status {
+    version: &'static str,
+    uptime_seconds: u64,
+    /// `running`, or `draining` once the proxy is about to end.
+    state: &'static str,
+    sessions: i64,
+    listeners: Vec<ListenerStatus>,
+    servers: Vec<ServerStatus>,
+}
+
+/// One listener.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct ListenerStatus {
+    /// As bound: port 0 has become a real one.
+    pub(crate) address: String,
+    pub(crate) chain: String,
+}
+
+/// One server of one hostgroup.
+#[derive(Serialize)]
+struct ServerStatus {
+    hostgroup: u32,
+    name: Arc<str>,
+    weight: u32,
+    /// Connections that sessions hold.
+    attached: u32,
+    /// Connections in the pool.
+    idle: usize,
+    /// Commands whose reply has not ended.
+    outstanding: u32,
+}
+
+/// Serves until `ended` is cancelled.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    facts: Facts,
+    ended: CancellationToken,
+) -> std::io::Result<()> {
+    let routes = Router::new()
+        .route("/metrics", get(metrics))
+        .route("/status", get(status))
+        .with_state(Arc::new(facts));
+    axum::serve(listener, routes).with_graceful_shutdown(ended.cancelled_owned()).await
+}
+
+async fn metrics(State(facts): State<Arc<Facts>>) -> ([(axum::http::HeaderName, &'static str); 1], String) {
+    for backend in facts.backends.iter() {
+        let (load, gauges) = (&backend.server.load, &backend.metrics);
+        gauges.attached.set(load.attached().into());
+        gauges.outstanding.set(load.outstanding().into());
+        gauges.idle.set(i64::try_from(backend.idle()).unwrap_or(i64::MAX));
+    }
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    ([(CONTENT_TYPE, kind)], facts.metrics.render())
+}
+
+async fn status(State(facts): State<Arc<Facts>>) -> Json<Status> {
+    let mut servers: Vec<_> = facts.backends.iter().collect();
+    servers.sort_by_key(|backend| backend.server.id);
+    let servers = servers.into_iter().map(|backend| ServerStatus {
+        hostgroup: backend.hostgroup.0,
+        name: backend.server.name.clone(),
+        weight: backend.server.weight,
+        attached: backend.server.load.attached(),
+        idle: backend.idle(),
+        outstanding: backend.server.load.outstanding(),
+    });
+    Json(Status {
+        version: env!("CARGO_PKG_VERSION"),
+        uptime_seconds: facts.started.elapsed().as_secs(),
+        state: if facts.draining.is_cancelled() { "draining" } else { "running" },
+        sessions: facts.metrics.sessions.get(),
+        listeners: facts.listeners.clone(),
+        servers: servers.collect(),
+    })
+}

@@ -1,0 +1,210 @@
+//! Servers: how they are reached, which connections to them are free.
+
+pub(crate) mod connect;
+pub(crate) mod connection;
+pub(crate) mod dispatch;
+pub(crate) mod link;
+mod release;
+
+use crate::{
+    config::{self, Account},
+    metrics::ServerMetrics,
+    tls::TlsError,
+};
+use chain::{HostgroupId, Server, Session};
+use connect::{ConnectError, Endpoint};
+use link::{Link, Schema};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use wire::capability::Capabilities;
+
+/// All servers, by [`Server::id`].
+#[derive(Default)]
+pub(crate) struct Backends(BTreeMap<u32, Arc<Backend>>);
+
+/// One server of one hostgroup, and the connections to it that nobody uses.
+pub(crate) struct Backend {
+    pub(crate) server: Arc<Server>,
+    pub(crate) hostgroup: HostgroupId,
+    pub(crate) metrics: ServerMetrics,
+    endpoint: Endpoint,
+    settings: config::Backend,
+    /// Locked when a session takes its connection and when it gives it back, never in between.
+    idle: Mutex<Vec<Idle>>,
+    /// One permit for each connection that is open, used or idle.
+    room: Arc<Semaphore>,
+    capacity: u32,
+}
+
+/// What must be equal for a session to take over another's connection: the account, and every
+/// property of the handshake that cannot be changed later or that changes replies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Key {
+    pub(crate) user: Arc<str>,
+    pub(crate) capabilities: Capabilities,
+    pub(crate) collation: u8,
+}
+
+struct Idle {
+    link: Link,
+    since: Instant,
+}
+
+impl Key {
+    pub(crate) fn of(session: &Session, account: &Account) -> Self {
+        let shared = Capabilities::WIRE_FORMAT | Capabilities::BEHAVIOUR;
+        // Its absence tells MariaDB that extended capabilities follow.
+        let shared = shared | Capabilities::LONG_PASSWORD;
+        Self {
+            user: account.user.clone(),
+            capabilities: session.capabilities & shared,
+            collation: session.collation,
+        }
+    }
+}
+
+impl Backends {
+    pub(crate) fn insert(&mut self, backend: Backend) {
+        self.0.insert(backend.server.id, Arc::new(backend));
+    }
+
+    pub(crate) fn get(&self, server: &Server) -> Option<&Arc<Backend>> {
+        self.0.get(&server.id)
+    }
+
+    /// In the order of the configuration.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Backend>> {
+        self.0.values()
+    }
+}
+
+impl Backend {
+    /// The server that `config` describes.
+    pub(crate) fn new(
+        server: Arc<Server>,
+        config: &config::Server,
+        settings: &config::Backend,
+        metrics: ServerMetrics,
+    ) -> Result<Self, TlsError> {
+        Ok(Self {
+            endpoint: Endpoint::new(&config.address, &config.tls)?,
+            hostgroup: HostgroupId(config.hostgroup),
+            settings: settings.clone(),
+            idle: Mutex::default(),
+            room: Arc::new(Semaphore::new(config.max_connections as usize)),
+            capacity: config.max_connections,
+            server,
+            metrics,
+        })
+    }
+
+    /// How long one attempt to connect may take.
+    pub(crate) fn connect_timeout(&self) -> Duration {
+        self.settings.connect_timeout
+    }
+
+    /// A connection in the state of a session that has just logged in: an idle one that fits, or a
+    /// new one. `deadline` bounds the wait for room among the server's connections.
+    pub(crate) async fn attach(
+        self: &Arc<Self>,
+        session: &Session,
+        account: &Account,
+        deadline: Instant,
+    ) -> Result<Link, ConnectError> {
+        let key = Key::of(session, account);
+        while let Some(mut link) = self.take_idle(&key, session) {
+            match link.begin(session).await {
+                Ok(()) => return Ok(link),
+                // It went away while it was idle: the next one, or a new one.
+                Err(ConnectError::Io(_)) => {}
+                Err(other) => return Err(other),
+            }
+        }
+        let room = self.room(deadline).await?;
+        let timeout = self.connect_timeout();
+        let opened = tokio::time::timeout(timeout, connect::open(self, key, account, room));
+        let opened = opened.await.unwrap_or(Err(ConnectError::Timeout(timeout)));
+        self.metrics.connected(opened.is_ok());
+        let mut link = opened?;
+        link.begin(session).await?;
+        Ok(link)
+    }
+
+    /// A place among the connections that the server may have. An idle connection of another kind
+    /// makes way for one that is needed.
+    async fn room(&self, deadline: Instant) -> Result<OwnedSemaphorePermit, ConnectError> {
+        if let Ok(permit) = self.room.clone().try_acquire_owned() {
+            return Ok(permit);
+        }
+        drop(self.lock_idle().pop());
+        let full = || ConnectError::Full(self.capacity);
+        let wait = tokio::time::timeout_at(deadline.into(), self.room.clone().acquire_owned());
+        Ok(wait.await.map_err(|_| full())??)
+    }
+
+    /// Takes the idle connection that fits best: last in, first out; one that has the session's
+    /// schema already before one that has another. Nothing but a new login takes a schema away
+    /// again, so a session without one gets only a connection that never had any.
+    fn take_idle(&self, key: &Key, session: &Session) -> Option<Link> {
+        let mut idle = self.lock_idle();
+        loop {
+            let fits = |wanted: &dyn Fn(&Schema) -> bool| {
+                idle.iter().rposition(|one| one.link.key == *key && wanted(&one.link.schema))
+            };
+            let best = match &session.schema {
+                None => fits(&|has| *has == Schema::None),
+                Some(name) => {
+                    fits(&|has| *has == Schema::Named(name.clone())).or_else(|| fits(&|_| true))
+                }
+            };
+            let Idle { link, since } = idle.remove(best?);
+            if !self.is_spent(&link, since) && !link.has_news() {
+                return Some(link);
+            }
+        }
+    }
+
+    /// Keeps a clean connection for the next session, or lets it go if there are enough.
+    pub(crate) fn put_idle(&self, link: Link) -> Result<(), Link> {
+        let mut idle = self.lock_idle();
+        if idle.len() >= self.settings.pool_max_idle as usize || self.room.is_closed() {
+            return Err(link);
+        }
+        idle.push(Idle { link, since: Instant::now() });
+        Ok(())
+    }
+
+    /// Removes idle connections that are too old, were idle too long, or were closed by the server.
+    pub(crate) fn tidy(&self) -> Vec<Link> {
+        let mut idle = self.lock_idle();
+        let gone = idle.extract_if(.., |one| {
+            self.is_spent(&one.link, one.since) || one.link.has_news()
+        });
+        gone.map(|one| one.link).collect()
+    }
+
+    /// Takes all idle connections, for good: the proxy is about to end.
+    pub(crate) fn close(&self) -> Vec<Link> {
+        self.room.close();
+        self.lock_idle().drain(..).map(|one| one.link).collect()
+    }
+
+    /// Connections that nobody uses.
+    pub(crate) fn idle(&self) -> usize {
+        self.lock_idle().len()
+    }
+
+    fn is_spent(&self, link: &Link, since: Instant) -> bool {
+        since.elapsed() > self.settings.pool_max_idle_time
+            || link.opened.elapsed() > self.settings.pool_max_age
+    }
+
+    fn lock_idle(&self) -> std::sync::MutexGuard<'_, Vec<Idle>> {
+        // A panic while locked leaves a list of whole connections.
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,283 @@
+//! Opening a connection to a server, up to the end of its login.
+
+use super::{
+    Backend, Key,
+    link::{Link, Schema, read_message},
+};
+use crate::{
+    config::{Account, Address, ServerTls, ServerTlsMode},
+    listen::tune,
+    stream::Stream,
+    tls::{self, Check, TlsError},
+};
+use bytes::BytesMut;
+use rustls::pki_types::ServerName;
+use std::{io, path::PathBuf, sync::Arc, time::{Duration, Instant}};
+use tokio::{
+    io::AsyncWriteExt,
+    net::{TcpStream, UnixStream},
+    sync::{AcquireError, OwnedSemaphorePermit},
+};
+use tokio_rustls::{TlsConnector, TlsStream};
+use wire::{
+    DecodeError,
+    auth::{ClientAuth, client},
+    capability::Capabilities,
+    err::{ErrPacket, codes},
+    greeting::{Greeting, GreetingError},
+    login::LoginRequest,
+    packet::{PacketError, put_packet},
+};
+
+/// Where a server is and how it is spoken to.
+pub(crate) struct Endpoint {
+    place: Place,
+    tls: Option<Tls>,
+}
+
+enum Place {
+    Tcp(String),
+    Unix(PathBuf),
+}
+
+struct Tls {
+    connector: TlsConnector,
+    name: ServerName<'static>,
+    /// Without TLS there is no connection.
+    required: bool,
+}
+
+/// Who made the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Vendor {
+    MariaDb,
+    MySql,
+}
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConnectError {
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    #[error("no login within {0:?}")]
+    Timeout(Duration),
+    #[error("error {code}: {text}", code = .0.code, text = .0.message_lossy())]
+    Refused(ErrPacket),
+    #[error("{0}")]
+    Login(client::AuthError),
+    #[error("TLS: {0}")]
+    Tls(io::Error),
+    #[error("the server does not offer TLS, which its configuration requires")]
+    NoTls,
+    #[error("the server cannot do what the client was promised: {0:?}")]
+    Capabilities(Capabilities),
+    #[error("all {0} connections that it may have (max_connections) are in use")]
+    Full(u32),
+    #[error("{0}")]
+    Protocol(String),
+}
+
+/// A greeting or an answer to a login is short.
+const LIMIT: usize = 1 << 20;
+
+/// What every login of ours says besides the client's own.
+const LOGIN: Capabilities = Capabilities::PROTOCOL_41
+    .union(Capabilities::SECURE_CONNECTION)
+    .union(Capabilities::PLUGIN_AUTH)
+    .union(Capabilities::PLUGIN_AUTH_LENENC_CLIENT_DATA);
+
+impl Endpoint {
+    pub(crate) fn new(address: &Address, tls: &ServerTls) -> Result<Self, TlsError> {
+        let place = match address {
+            Address::Tcp(address) => Place::Tcp(address.clone()),
+            Address::Unix(path) => Place::Unix(path.clone()),
+        };
+        let check = match tls.mode {
+            ServerTlsMode::Disable => return Ok(Self { place, tls: None }),
+            ServerTlsMode::Prefer | ServerTlsMode::Require => Check::None,
+            ServerTlsMode::VerifyCa => Check::Authority,
+            ServerTlsMode::VerifyIdentity => Check::Identity,
+        };
+        let pair = tls.certificate.as_deref().zip(tls.key.as_deref());
+        let connector = tls::connector(check, tls.ca.as_deref(), pair)?;
+        let host = address.host().unwrap_or("localhost").to_owned();
+        let name = ServerName::try_from(host)
+            .map_err(|_| TlsError::ServerAuthority("the address has no name to check".into()))?;
+        let required = tls.mode != ServerTlsMode::Prefer;
+        Ok(Self { place, tls: Some(Tls { connector, name, required }) })
+    }
+
+    async fn connect(&self) -> io::Result<Stream> {
+        match &self.place {
+            Place::Tcp(address) => {
+                let io = TcpStream::connect(address.as_str()).await?;
+                tune(&io)?;
+                Ok(io.into())
+            }
+            Place::Unix(path) => Ok(UnixStream::connect(path).await?.into()),
+        }
+    }
+
+    /// Connects, reads the greeting and goes away again.
+    pub(crate) async fn greeting(&self) -> Result<Greeting, ConnectError> {
+        let mut io = self.connect().await?;
+        let greeting = read_message(&mut io, &mut BytesMut::new(), LIMIT).await?;
+        Ok(Greeting::decode(&greeting.payload())?)
+    }
+}
+
+impl Backend {
+    /// What the server greets with.
+    pub(crate) async fn greeting(&self) -> Result<Greeting, ConnectError> {
+        let timeout = self.connect_timeout();
+        let greeting = tokio::time::timeout(timeout, self.endpoint.greeting());
+        greeting.await.unwrap_or(Err(ConnectError::Timeout(timeout)))
+    }
+}
+
+/// Connects and logs in, without a schema.
+pub(super) async fn open(
+    backend: &Arc<Backend>,
+    key: Key,
+    account: &Account,
+    room: OwnedSemaphorePermit,
+) -> Result<Link, ConnectError> {
+    let mut io = backend.endpoint.connect().await?;
+    let mut read = BytesMut::new();
+    let message = read_message(&mut io, &mut read, LIMIT).await?;
+    let greeting = Greeting::decode(&message.payload())?;
+    let lacking = key.capabilities.intersection(Capabilities::WIRE_FORMAT);
+    let lacking = lacking.difference(greeting.capabilities);
+    if !lacking.is_empty() {
+        return Err(ConnectError::Capabilities(lacking));
+    }
+    let mut login = LoginRequest {
+        capabilities: key.capabilities.intersection(greeting.capabilities).union(LOGIN),
+        max_packet: 1 << 30,
+        collation: key.collation,
+        user: account.user.as_bytes().to_vec(),
+        ..LoginRequest::default()
+    };
+    let mut seq = message.next_seq;
+    (io, seq) = secured(backend, io, &greeting, &mut login, seq).await?;
+    let mut auth = ClientAuth::new(
+        (*account.password).clone(),
+        greeting.plugin.clone(),
+        greeting.nonce,
+        io.is_secure(),
+    )
+    .capabilities(login.capabilities);
+    login.auth_response = auth.response();
+    login.plugin = Some(auth.plugin().clone());
+    let mut payload = BytesMut::new();
+    login.encode(&mut payload);
+    send(&mut io, seq, &payload).await?;
+    loop {
+        let message = read_message(&mut io, &mut read, LIMIT).await?;
+        match auth.receive(&message.payload())? {
+            client::Step::Send(payload) => {
+                send(&mut io, message.next_seq, payload.expose()).await?;
+            }
+            client::Step::Read => {}
+            client::Step::Done(_) => break,
+        }
+    }
+    let vendor = if greeting.is_mariadb() { Vendor::MariaDb } else { Vendor::MySql };
+    Ok(Link {
+        io,
+        backend: backend.clone(),
+        key,
+        vendor,
+        schema: Schema::None,
+        opened: Instant::now(),
+        was_reset: false,
+        _room: room,
+    })
+}
+
+/// The stream under TLS, if both sides want it, and the sequence id that comes next. A unix socket
+/// needs none.
+async fn secured(
+    backend: &Backend,
+    mut io: Stream,
+    greeting: &Greeting,
+    login: &mut LoginRequest,
+    seq: u8,
+) -> Result<(Stream, u8), ConnectError> {
+    let Some(tls) = &backend.endpoint.tls else { return Ok((io, seq)) };
+    if io.is_secure() {
+        return Ok((io, seq));
+    }
+    if !greeting.capabilities.contains(Capabilities::SSL) {
+        return if tls.required { Err(ConnectError::NoTls) } else { Ok((io, seq)) };
+    }
+    login.capabilities = login.capabilities.union(Capabilities::SSL);
+    let mut payload = BytesMut::new();
+    login.ssl_request().encode(&mut payload);
+    let seq = send(&mut io, seq, &payload).await?;
+    let io = tls.connector.connect(tls.name.clone(), io).await.map_err(ConnectError::Tls)?;
+    Ok((TlsStream::from(io).into(), seq))
+}
+
+async fn send(io: &mut Stream, seq: u8, payload: &[u8]) -> io::Result<u8> {
+    let mut packet = BytesMut::with_capacity(payload.len() + 8);
+    let next = put_packet(&mut packet, seq, payload);
+    io.write_all(&packet).await?;
+    io.flush().await?;
+    Ok(next)
+}
+
+impl ConnectError {
+    /// Whether another attempt, or another server, may do better.
+    pub(crate) fn may_pass(&self) -> bool {
+        match self {
+            Self::Io(_) | Self::Timeout(_) | Self::Full(_) => true,
+            Self::Refused(err) => TRANSIENT.contains(&err.code),
+            _ => false,
+        }
+    }
+}
+
+/// Errors of a server that has no room, or is about to start or to end.
+const TRANSIENT: [u16; 3] = [
+    codes::ER_CON_COUNT_ERROR.code,
+    codes::ER_SERVER_SHUTDOWN.code,
+    codes::ER_TOO_MANY_USER_CONNECTIONS.code,
+];
+
+impl From<PacketError> for ConnectError {
+    fn from(error: PacketError) -> Self {
+        Self::Protocol(error.to_string())
+    }
+}
+
+impl From<DecodeError> for ConnectError {
+    fn from(error: DecodeError) -> Self {
+        Self::Protocol(error.to_string())
+    }
+}
+
+impl From<GreetingError> for ConnectError {
+    fn from(error: GreetingError) -> Self {
+        match error {
+            GreetingError::Refused(err) => Self::Refused(err),
+            other => Self::Protocol(other.to_string()),
+        }
+    }
+}
+
+impl From<client::AuthError> for ConnectError {
+    fn from(error: client::AuthError) -> Self {
+        match error {
+            client::AuthError::Refused(err) => Self::Refused(err),
+            other => Self::Login(other),
+        }
+    }
+}
+
+/// The semaphore of a server that is closed: the proxy is about to end.
+impl From<AcquireError> for ConnectError {
+    fn from(_: AcquireError) -> Self {
+        Self::Protocol("the proxy is about to end".into())
+    }
+}

@@ -1,0 +1,309 @@
+//! The bottom of the backend stack: one connection to a server.
+
+use super::link::{Link, Schema};
+use crate::buffer::{ChunkReader, poll_write_all};
+use bytes::{Bytes, BytesMut};
+use chain::{
+    Body, Command, End, Error, Frame, Reply, Result, Stack, Upload,
+    lend::{Lend, Loan},
+    topology::InUse,
+};
+use futures_core::Stream;
+use std::{
+    future::poll_fn,
+    io,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+use tokio::{io::AsyncWriteExt, sync::mpsc};
+use tower::Service;
+use wire::{
+    capability::Capabilities,
+    packet::HEADER_LEN,
+    reply::{ReplyEnd, ReplyScanner, Scan},
+    session_state::Tracker,
+    upload::UploadScanner,
+};
+
+/// Sends a command as it is and streams its reply.
+pub(crate) struct Connection(Lend<Wire>);
+
+struct Wire {
+    /// Gone once the connection has been given back or closed.
+    link: Option<Link>,
+    chunks: ChunkReader,
+    /// A command was sent whose reply has not been read to its end.
+    busy: bool,
+}
+
+impl Connection {
+    /// The stack of one connection.
+    pub(crate) fn stack(link: Link) -> Stack {
+        let wire = Wire { link: Some(link), chunks: ChunkReader::default(), busy: false };
+        Stack::new(Self(Lend::new(wire)))
+    }
+}
+
+impl Service<Command> for Connection {
+    type Response = Reply;
+    type Error = Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Reply>> + Send>>;
+
+    /// Fails once a reply was abandoned or broke: nothing more can be said on this connection.
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        let wire = ready!(self.0.poll_home(cx))?;
+        Poll::Ready(if wire.busy {
+            Err(Error::backend("the connection to the server was lost"))
+        } else {
+            Ok(())
+        })
+    }
+
+    fn call(&mut self, command: Command) -> Self::Future {
+        let wire = self.0.lend();
+        Box::pin(exchange(wire, command))
+    }
+}
+
+/// Sends the command. Resolves with the first packets of the reply.
+async fn exchange(mut wire: Loan<Wire>, command: Command) -> Result<Reply> {
+    wire.busy = true;
+    let link = wire.link()?;
+    link.backend.metrics.commands.inc();
+    let in_use = InUse::command(link.backend.server.clone());
+    let capabilities = command.session().capabilities;
+    let packets = command.packets();
+    let sent = async {
+        link.io.write_all(&packets).await?;
+        link.io.flush().await
+    };
+    let sent = sent.await;
+    drop(packets);
+    if !command.code().has_reply() {
+        sent.map_err(lost)?;
+        wire.busy = false;
+        return Ok(Reply::new(Body::end(End::default())));
+    }
+    // A server that refuses a command may say why and close before it has read all of it: what it
+    // said is the reply.
+    let scanner = ReplyScanner::new(command.code(), capabilities);
+    let mut stream = ReplyStream {
+        wire,
+        scanner,
+        capabilities,
+        held: BytesMut::new(),
+        next: None,
+        upload: None,
+        ended: false,
+        _in_use: in_use,
+    };
+    let first = poll_fn(|cx| stream.poll_frame(cx)).await;
+    let first = match (first, sent) {
+        (Ok(frame), _) => frame,
+        (Err(_), Err(error)) => return Err(lost(error)),
+        (Err(error), Ok(())) => return Err(error),
+    };
+    Ok(Reply::new(match (first, stream.next.take()) {
+        (Frame::End(end), _) => Body::end(end),
+        (Frame::Packets(packets), Some(Frame::End(end))) => Body::whole(packets, end),
+        (first, second) => {
+            stream.next = second;
+            Body::stream(Resumed { first: Some(first), stream })
+        }
+    }))
+}
+
+/// A reply that is still arriving.
+struct ReplyStream {
+    wire: Loan<Wire>,
+    scanner: ReplyScanner,
+    capabilities: Capabilities,
+    /// The beginning of a packet that has to be given in one piece.
+    held: BytesMut,
+    /// What comes after the frame given last, where both arrived at once.
+    next: Option<Frame>,
+    upload: Option<Uploading>,
+    ended: bool,
+    _in_use: InUse,
+}
+
+/// The client's file on its way.
+struct Uploading {
+    data: mpsc::Receiver<Bytes>,
+    writing: Bytes,
+    scanner: UploadScanner,
+    ended: bool,
+}
+
+impl ReplyStream {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Result<Frame>> {
+        if let Some(next) = self.next.take() {
+            return Poll::Ready(Ok(next));
+        }
+        loop {
+            if self.upload.is_some() {
+                ready!(self.poll_upload(cx))?;
+            }
+            let Wire { link, chunks, .. } = &mut *self.wire;
+            let link = link.as_mut().expect("a connection keeps its link while a reply streams");
+            let chunk = ready!(chunks.poll_chunk(&mut link.io, cx)).map_err(lost)?;
+            let Some(chunk) = chunk else {
+                return Poll::Ready(Err(lost(io::ErrorKind::UnexpectedEof.into())));
+            };
+            if let Some(frame) = self.scan(chunk)? {
+                return Poll::Ready(Ok(frame));
+            }
+        }
+    }
+
+    /// What a chunk of the reply means. `None` if more bytes are needed to say.
+    fn scan(&mut self, chunk: Bytes) -> Result<Option<Frame>> {
+        let scan = self.scanner.scan(&chunk).map_err(|error| Error::backend(error.to_string()))?;
+        let held = self.held.len();
+        let mut bytes = match held {
+            0 => chunk,
+            _ => {
+                self.held.extend_from_slice(&chunk);
+                self.held.split().freeze()
+            }
+        };
+        match scan {
+            Scan::More => {
+                let undecided = self.scanner.undecided().min(bytes.len());
+                self.held.extend_from_slice(&bytes.split_off(bytes.len() - undecided));
+                Ok((!bytes.is_empty()).then_some(Frame::Packets(bytes)))
+            }
+            _ if bytes.len() > held + scan.at() => {
+                Err(Error::backend("the server sent more than a reply"))
+            }
+            Scan::Upload { .. } => {
+                let request = HEADER_LEN + self.scanner.last_packet().len();
+                let request = bytes.split_off(bytes.len().saturating_sub(request));
+                let (sender, data) = mpsc::channel(1);
+                let scanner = UploadScanner::default();
+                let writing = Bytes::new();
+                self.upload = Some(Uploading { data, writing, scanner, ended: false });
+                Ok(Some(self.give(bytes, Frame::Upload(Upload { request, data: sender }))))
+            }
+            Scan::End { end, .. } => {
+                let packet = match self.scanner.last_packet() {
+                    [] => Bytes::new(),
+                    _ => bytes.split_off(bytes.len().saturating_sub(end.terminator)),
+                };
+                let end = self.finish(packet, &end);
+                Ok(Some(self.give(bytes, Frame::End(end))))
+            }
+        }
+    }
+
+    /// Gives `packets` now and `then` afterwards, or `then` at once.
+    fn give(&mut self, packets: Bytes, then: Frame) -> Frame {
+        if packets.is_empty() {
+            return then;
+        }
+        self.next = Some(then);
+        Frame::Packets(packets)
+    }
+
+    fn finish(&mut self, packet: Bytes, end: &ReplyEnd) -> End {
+        let state = self.scanner.session_state().filter(|_| end.tracked).unwrap_or_default();
+        let end = End {
+            packet,
+            status: end.status,
+            error: end.error.map(|error| error.code),
+            tracked: end.tracked,
+            session_state: Bytes::copy_from_slice(state),
+        };
+        self.ended = true;
+        self.wire.busy = false;
+        if let Some(link) = &mut self.wire.link {
+            link.schema.follow(&end, self.capabilities);
+        }
+        end
+    }
+
+    /// Writes the client's packets to the server until the one that ends the file has gone out.
+    fn poll_upload(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        let Some(upload) = &mut self.upload else { return Poll::Ready(Ok(())) };
+        let link = self.wire.link.as_mut().expect("a connection keeps its link in an upload");
+        loop {
+            ready!(poll_write_all(&mut link.io, cx, &mut upload.writing)).map_err(lost)?;
+            if upload.ended {
+                self.upload = None;
+                return Poll::Ready(Ok(()));
+            }
+            let Some(data) = ready!(upload.data.poll_recv(cx)) else {
+                return Poll::Ready(Err(Error::client("the client's file stopped before its end")));
+            };
+            upload.ended = upload.scanner.scan(&data).is_some();
+            upload.writing = data;
+        }
+    }
+}
+
+impl Schema {
+    /// What is known of it once a reply has ended.
+    fn follow(&mut self, end: &End, capabilities: Capabilities) {
+        if !capabilities.contains(Capabilities::SESSION_TRACK) {
+            *self = Self::Unknown;
+        } else if end.tracked {
+            match end.trackers() {
+                None => *self = Self::Unknown,
+                Some(trackers) => {
+                    for tracker in trackers {
+                        if let Tracker::Schema(name) = tracker {
+                            *self = Self::Named(name.into());
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A reply stream behind the frame that was taken off it.
+struct Resumed {
+    first: Option<Frame>,
+    stream: ReplyStream,
+}
+
+impl Stream for Resumed {
+    type Item = Result<Frame>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(Some(Ok(first)));
+        }
+        if self.stream.ended && self.stream.next.is_none() {
+            return Poll::Ready(None);
+        }
+        self.stream.poll_frame(cx).map(Some)
+    }
+}
+
+impl Wire {
+    fn link(&mut self) -> Result<&mut Link> {
+        self.link.as_mut().ok_or_else(|| Error::backend("the connection is closed"))
+    }
+}
+
+/// A clean connection goes back to its pool, any other is closed.
+impl Drop for Wire {
+    fn drop(&mut self) {
+        if let Some(link) = self.link.take()
+            && !self.busy
+        {
+            link.release();
+        }
+    }
+}
+
+fn lost(error: io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => {
+            Error::backend("the server closed the connection before its reply ended")
+        }
+        _ => Error::backend(format!("lost connection to the server: {error}")),
+    }
+}
+

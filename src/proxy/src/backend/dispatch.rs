@@ -1,0 +1,153 @@
+//! The bottom of the session's stack: the connections that the session holds.
+
+use super::{Backend, Backends, connect::ConnectError, connection::Connection, link::Link};
+use crate::config::{self, Account};
+use chain::{
+    Chain, Command, Error, Reply, Result, Session, Stack,
+    error::code,
+    facts::{ServedBy, Target},
+    lend::Lend,
+    topology::InUse,
+};
+use smallvec::SmallVec;
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Instant,
+};
+use tower::{Service, ServiceExt};
+
+/// Sends a command down the stack of the connection that it belongs to, and opens that first where
+/// the session has none.
+pub(crate) struct Dispatch(Lend<State>);
+
+/// What all sessions of a listener share.
+pub(crate) struct Shared {
+    pub(crate) chain: Chain,
+    pub(crate) backends: Arc<Backends>,
+    pub(crate) settings: config::Backend,
+}
+
+struct State {
+    shared: Arc<Shared>,
+    account: Account,
+    held: SmallVec<[Held; 1]>,
+}
+
+/// One connection of the session, with the backend filters on top.
+struct Held {
+    target: Target,
+    stack: Stack,
+    _attached: InUse,
+}
+
+impl Dispatch {
+    /// The bottom for one session, which logs in to servers as `account`.
+    pub(crate) fn stack(shared: Arc<Shared>, account: Account) -> Stack {
+        let state = State { shared, account, held: SmallVec::new() };
+        Stack::new(Self(Lend::new(state)))
+    }
+}
+
+impl Service<Command> for Dispatch {
+    type Response = Reply;
+    type Error = Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Reply>> + Send>>;
+
+    /// Fails once one of the session's connections is beyond use: what the session had set there
+    /// is gone with it.
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        let state = ready!(self.0.poll_home(cx))?;
+        for held in &mut state.held {
+            ready!(held.stack.poll_ready(cx))?;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, command: Command) -> Self::Future {
+        let mut state = self.0.lend();
+        Box::pin(async move {
+            let Some(target) = command.fact::<Target>().cloned() else {
+                return Err(Error::filter("no filter has said which server this command goes to"));
+            };
+            let held = state.connection(target, command.session()).await?;
+            let target = held.target.clone();
+            let reply = held.stack.ready().await?.call(command).await?;
+            Ok(reply.with(ServedBy(target)))
+        })
+    }
+}
+
+impl State {
+    /// The session's connection to the server that is named, or to one that stands in for it.
+    async fn connection(&mut self, target: Target, session: &Session) -> Result<&mut Held> {
+        let there = |held: &Held| held.target.server.id == target.server.id;
+        let at = match self.held.iter().position(there) {
+            Some(at) => at,
+            None => {
+                let (link, target) = self.attach(target, session).await?;
+                let _attached = InUse::connection(target.server.clone());
+                let stack = self.shared.chain.backend(Connection::stack(link));
+                self.held.push(Held { target, stack, _attached });
+                self.held.len() - 1
+            }
+        };
+        Ok(&mut self.held[at])
+    }
+
+    /// Tries the named server, then the others of its hostgroup, again and again until the budget
+    /// is used up. Nothing has been sent, so each of them is as good.
+    async fn attach(&self, target: Target, session: &Session) -> Result<(Link, Target)> {
+        let settings = &self.shared.settings;
+        let started = Instant::now();
+        let deadline = started + settings.connect_budget;
+        loop {
+            let mut failures = Vec::new();
+            for candidate in candidates(&target, session) {
+                let Some(backend) = self.shared.backends.get(&candidate.server) else { continue };
+                match backend.attach(session, &self.account, deadline).await {
+                    Ok(link) => return Ok((link, candidate)),
+                    Err(error) if error.may_pass() => {
+                        tracing::debug!(server = %candidate.server.name, %error, "connect failed");
+                        failures.push(format!("{}: {error}", candidate.server.name));
+                    }
+                    Err(error) => return Err(refused(backend, error)),
+                }
+                if Instant::now() >= deadline {
+                    break;
+                }
+            }
+            if Instant::now() + settings.connect_retry_delay >= deadline {
+                let (group, budget) = (target.hostgroup, settings.connect_budget);
+                let tried = failures.join("; ");
+                let text = format!("no server of hostgroup {group} within {budget:?} ({tried})");
+                return Err(Error::backend(text).with_code(code::CONNECT_BUDGET, *b"08S01"));
+            }
+            tokio::time::sleep(settings.connect_retry_delay).await;
+        }
+    }
+}
+
+fn candidates<'a>(target: &'a Target, session: &'a Session) -> impl Iterator<Item = Target> {
+    let others = session.topology.hostgroup(target.hostgroup).map(|group| group.servers.iter());
+    let others = others.into_iter().flatten().filter(|other| {
+        other.weight > 0 && other.id != target.server.id
+    });
+    let others = others.map(|server| Target { server: server.clone(), ..target.clone() });
+    std::iter::once(target.clone()).chain(others)
+}
+
+/// A server's own error goes to the client as it is; ours says where it happened.
+fn refused(backend: &Backend, error: ConnectError) -> Error {
+    match error {
+        ConnectError::Refused(err) => {
+            let text = err.message_lossy().into_owned();
+            Error::backend(text).with_code(err.code, err.sqlstate)
+        }
+        error => {
+            let text = format!("{}: {error}", backend.server.name);
+            Error::backend(text).with_code(code::CONNECT_FAILED, *b"08S01")
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! One connection to a server, between the commands of a session.
+
+use super::{
+    Backend, Key,
+    connect::{ConnectError, Vendor},
+};
+use crate::{buffer, stream::Stream};
+use bytes::{Bytes, BytesMut};
+use chain::Session;
+use std::{io, sync::Arc, time::Instant};
+use tokio::{io::AsyncWriteExt, sync::OwnedSemaphorePermit};
+use wire::{
+    command::{CommandCode, Query},
+    err::ErrPacket,
+    packet::{Message, put_packet, take_message},
+};
+
+/// An open connection on which a login has succeeded, with nothing sent and nothing unread.
+pub(crate) struct Link {
+    pub(crate) io: Stream,
+    pub(crate) backend: Arc<Backend>,
+    pub(crate) key: Key,
+    pub(crate) vendor: Vendor,
+    pub(crate) schema: Schema,
+    pub(crate) opened: Instant,
+    /// COM_RESET_CONNECTION was executed since the login.
+    pub(crate) was_reset: bool,
+    pub(crate) _room: OwnedSemaphorePermit,
+}
+
+/// The default schema of a connection, as far as it is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Schema {
+    /// It never had one.
+    None,
+    /// This one, in the connection's character set.
+    Named(Bytes),
+    /// One, or none: a statement may have changed it.
+    Unknown,
+}
+
+/// Replies to the proxy's own commands are short.
+const REPLY_LIMIT: usize = 1 << 20;
+
+impl Link {
+    /// Makes the connection look as after a login of `session`'s own.
+    pub(crate) async fn begin(&mut self, session: &Session) -> Result<(), ConnectError> {
+        // After a reset MariaDB is back at the handshake's character set, MySQL at its default.
+        if self.was_reset && self.vendor == Vendor::MySql {
+            if let Some(names) = set_names(self.key.collation) {
+                let mut query = BytesMut::new();
+                Query::new(names.as_bytes()).encode(&mut query, self.key.capabilities);
+                self.ask(CommandCode::QUERY, &query[1..]).await?;
+            }
+        }
+        if let Some(wanted) = &session.schema
+            && self.schema != Schema::Named(wanted.clone())
+        {
+            self.ask(CommandCode::INIT_DB, wanted).await?;
+            self.schema = Schema::Named(wanted.clone());
+        }
+        Ok(())
+    }
+
+    /// Undoes what a session has done: transaction, variables, temporary tables, locks, statements.
+    pub(crate) async fn reset(&mut self) -> Result<(), ConnectError> {
+        self.ask(CommandCode::RESET_CONNECTION, b"").await?;
+        self.was_reset = true;
+        Ok(())
+    }
+
+    /// Says goodbye, so that the server does not count an aborted client.
+    pub(crate) async fn quit(mut self) {
+        let mut packet = BytesMut::new();
+        put_packet(&mut packet, 0, &[CommandCode::QUIT.0]);
+        // It is closed in any event.
+        let _ = self.io.write_all(&packet).await;
+        let _ = self.io.shutdown().await;
+    }
+
+    /// Whether the server has said something, or closed: on an idle connection nothing good.
+    pub(crate) fn has_news(&self) -> bool {
+        self.io.has_news()
+    }
+
+    /// Sends a command whose reply is one OK or ERR packet, and reads it.
+    async fn ask(&mut self, code: CommandCode, payload: &[u8]) -> Result<(), ConnectError> {
+        let mut packet = BytesMut::with_capacity(payload.len() + 8);
+        put_packet(&mut packet, 0, &[&[code.0], payload].concat());
+        self.io.write_all(&packet).await?;
+        self.io.flush().await?;
+        let reply = read_message(&mut self.io, &mut BytesMut::new(), REPLY_LIMIT).await?.payload();
+        match reply.first() {
+            Some(0x00) => Ok(()),
+            Some(0xFF) => Err(ConnectError::Refused(ErrPacket::decode(&reply)?)),
+            _ => Err(ConnectError::Protocol(format!("an odd reply to {}", code.name()))),
+        }
+    }
+}
+
+/// Reads one message. The end of the stream is an error.
+pub(crate) async fn read_message(
+    io: &mut Stream,
+    buffer: &mut BytesMut,
+    limit: usize,
+) -> Result<Message, ConnectError> {
+    loop {
+        if let Some(message) = take_message(buffer, limit)? {
+            return Ok(message);
+        }
+        if buffer::append(io, buffer).await? == 0 {
+            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+        }
+    }
+}
+
+/// What sets the character set and collation that a handshake with this collation id sets.
+fn set_names(collation: u8) -> Option<String> {
+    let (charset, collation) = wire::collation::names(collation)?;
+    Some(format!("SET NAMES {charset} COLLATE {collation}"))
+}

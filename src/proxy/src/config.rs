@@ -1,0 +1,77 @@
+//! The configuration file as a whole.
+//!
+//! ```text
+//! towpath.toml ─┬▶ parts (file and includes) ─▶ tables, each by itself ─▶ checks across them ─▶ Config
+//!               └───────────────── every mistake on the way, with its place ─────────────────▶ Mistakes
+//! ```
+
+mod address;
+mod checks;
+mod load;
+mod part;
+mod schema;
+mod tables;
+mod user;
+
+pub use address::Address;
+pub use tables::{
+    Admin, AuthPlugin, Backend, Hostgroup, Limits, Listener, ListenerTls, ListenerTlsMode, Log,
+    LogFormat, Server, ServerTls, ServerTlsMode, Shutdown,
+};
+pub use user::{Account, User};
+
+use chain::{Chain, Registry, settings::Mistakes};
+use std::{collections::BTreeMap, path::Path};
+
+/// A configuration that was found good: passwords read, paths absolute, names resolved.
+#[derive(Debug)]
+pub struct Config {
+    /// Metrics and status.
+    pub admin: Admin,
+    /// What is logged.
+    pub log: Log,
+    /// Bounds on what clients can take.
+    pub limits: Limits,
+    /// Connections to servers.
+    pub backend: Backend,
+    /// How the proxy ends.
+    pub shutdown: Shutdown,
+    /// At least one.
+    pub listeners: Vec<Listener>,
+    /// At least one, each with a name of its own.
+    pub users: Vec<User>,
+    /// In the order of the file.
+    pub servers: Vec<Server>,
+    /// Names of hostgroups. A hostgroup without a name is not among them.
+    pub hostgroups: Vec<Hostgroup>,
+    /// By name. Every listener's chain is there.
+    pub chains: BTreeMap<String, Chain>,
+}
+
+impl Config {
+    /// Reads the file at `path`, the files that it includes, passwords and certificates.
+    ///
+    /// # Errors
+    ///
+    /// All mistakes of all the files, each with its place.
+    pub fn load(path: &Path, registry: &Registry) -> Result<Self, Mistakes> {
+        load::load(path, registry, &|name| std::env::var(name).ok())
+    }
+
+    /// The JSON Schema (draft 2020-12) of the file, with the settings of the registry's filters.
+    pub fn schema(registry: &Registry) -> serde_json::Value {
+        schema::of_file(registry)
+    }
+
+    /// How many of each there are, for people.
+    pub fn summary(&self) -> String {
+        let counts = [
+            (self.listeners.len(), "listener"),
+            (self.chains.len(), "chain"),
+            (self.users.len(), "user"),
+            (self.servers.len(), "server"),
+        ];
+        let words = counts.map(|(n, word)| format!("{n} {word}{}", if n == 1 { "" } else { "s" }));
+        words.join(", ")
+    }
+}

@@ -1,0 +1,218 @@
+//! What tables say about each other, and what their schemas cannot say.
+
+use super::{
+    Address, Admin, Backend, Hostgroup, Limits, Listener, Log, Server, ServerTlsMode,
+    load::Chains,
+    part::{Entry, List, elsewhere},
+    user::UserTable,
+};
+use crate::tls::{self, Check, TlsError};
+use chain::settings::{Mistakes, Settings, suggest};
+use std::{
+    collections::{BTreeSet, HashMap},
+    hash::Hash,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+use tracing_subscriber::EnvFilter;
+
+/// The hostgroups that have servers. None when that is not known, as a server has mistakes.
+pub(super) struct Hostgroups(Option<BTreeSet<u32>>);
+
+impl Hostgroups {
+    pub(super) fn of(servers: &List<Server>) -> Self {
+        let used = || servers.entries.iter().map(|entry| entry.value.hostgroup).collect();
+        Self(servers.complete.then(used))
+    }
+}
+
+pub(super) fn admin(admin: &Entry<Admin>, mistakes: &mut Mistakes) {
+    if let Address::Unix(_) = admin.value.address {
+        let mistake = admin.settings.mistake_at("address", "metrics are served over TCP only");
+        mistakes.push(mistake.hint("for example \"127.0.0.1:6032\""));
+    }
+}
+
+pub(super) fn log(log: &Entry<Log>, mistakes: &mut Mistakes) {
+    if EnvFilter::builder().parse(&log.value.level).is_err() {
+        let mistake = log.settings.mistake_at("level", "this is not a level, nor a list of them");
+        mistakes.push(mistake.hint("error, warn, info, debug, trace, or \"info,proxy=debug\""));
+    }
+}
+
+pub(super) fn limits(limits: &Entry<Limits>, mistakes: &mut Mistakes) {
+    not_zero(limits, &[("login_timeout", limits.value.login_timeout)], mistakes);
+    if !(1 << 10..=1 << 30).contains(&limits.value.max_allowed_packet) {
+        let message = "a command's limit is 1 KiB to 1 GiB";
+        mistakes.push(limits.settings.mistake_at("max_allowed_packet", message));
+    }
+}
+
+pub(super) fn backend(backend: &Entry<Backend>, mistakes: &mut Mistakes) {
+    let Backend { connect_budget, connect_timeout, .. } = backend.value;
+    let durations = [("connect_budget", connect_budget), ("connect_timeout", connect_timeout)];
+    not_zero(backend, &durations, mistakes);
+}
+
+pub(super) fn listeners(
+    main: &Settings,
+    listeners: &List<Listener>,
+    admin: &Entry<Admin>,
+    chains: &Chains,
+    mistakes: &mut Mistakes,
+) {
+    if listeners.complete && listeners.entries.is_empty() {
+        let mistake = main.mistake("there is no listener: nobody can connect");
+        mistakes.push(mistake.hint("add [[listener]] with an address and a chain"));
+    }
+    unique(listeners, "address", fixed_address, mistakes);
+    for entry in &listeners.entries {
+        let Entry { settings, value: Listener { address, chain, tls, .. }, .. } = entry;
+        if *address == admin.value.address && fixed_address(&entry.value).is_some() {
+            let mistake = settings.mistake_at("address", "[admin] has this address already");
+            mistakes.push(mistake.hint("[admin] address = \"127.0.0.1:6032\" is its default"));
+        }
+        if !chains.contains_key(chain) {
+            let mistake = settings.mistake_at("chain", format!("there is no chain {chain:?}"));
+            let names = chains.keys().map(String::as_str);
+            let mistake = mistake.hint(format!("add [chain.{chain}]"));
+            mistakes.push(suggest(mistake, chain, names, "there are"));
+        }
+        let made = pair(&tls.certificate, &tls.key).and_then(|pair| {
+            let has_files = pair.is_some() || tls.client_ca.is_some();
+            let made = has_files.then(|| tls::acceptor(pair, tls.client_ca.as_deref()));
+            made.map_or(Ok(()), |made| made.map(drop).map_err(TlsMistake::Refused))
+        });
+        let files = [("certificate", &tls.certificate), ("key", &tls.key), ("client_ca", &tls.client_ca)];
+        note_tls(settings, made, &files, mistakes);
+    }
+}
+
+pub(super) fn servers(servers: &List<Server>, mistakes: &mut Mistakes) {
+    unique(servers, "address", |server| Some((server.hostgroup, server.address.clone())), mistakes);
+    for Entry { settings, value: Server { address, tls, .. }, .. } in &servers.entries {
+        if address.port() == Some(0) {
+            mistakes.push(settings.mistake_at("address", "a server's port is not 0"));
+        }
+        let tls_settings = settings.table("tls", &mut Mistakes::default());
+        if tls.mode == ServerTlsMode::VerifyIdentity && address.host().is_none() {
+            let at = tls_settings.as_ref().unwrap_or(settings);
+            let mistake = at.mistake_at("mode", "a unix socket has no host name to verify");
+            mistakes.push(mistake.hint("use verify-ca"));
+        }
+        let made = pair(&tls.certificate, &tls.key).and_then(|pair| {
+            let made = tls::connector(Check::None, tls.ca.as_deref(), pair);
+            made.map(drop).map_err(TlsMistake::Refused)
+        });
+        let files = [("certificate", &tls.certificate), ("key", &tls.key), ("ca", &tls.ca)];
+        note_tls(settings, made, &files, mistakes);
+    }
+}
+
+pub(super) fn hostgroups(hostgroups: &List<Hostgroup>, mistakes: &mut Mistakes) {
+    unique(hostgroups, "id", |hostgroup| Some(hostgroup.id), mistakes);
+    unique(hostgroups, "name", |hostgroup| Some(hostgroup.name.clone()), mistakes);
+}
+
+pub(super) fn users(
+    main: &Settings,
+    users: &List<UserTable>,
+    hostgroups: &Hostgroups,
+    mistakes: &mut Mistakes,
+) {
+    if users.complete && users.entries.is_empty() {
+        let mistake = main.mistake("there is no user: nobody can log in");
+        mistakes.push(mistake.hint("add [[user]] with a name, a password and a hostgroup"));
+    }
+    unique(users, "name", |user| Some(user.name.clone()), mistakes);
+    let Hostgroups(Some(known)) = hostgroups else { return };
+    for entry in &users.entries {
+        let hostgroup = entry.value.hostgroup;
+        if !known.contains(&hostgroup) {
+            let message = format!("hostgroup {hostgroup} has no server");
+            let mistake = entry.settings.mistake_at("hostgroup", message);
+            let known: Vec<_> = known.iter().map(u32::to_string).collect();
+            mistakes.push(match known.as_slice() {
+                [] => mistake.hint("there is no [[server]] at all"),
+                some => mistake.hint(format!("hostgroups with servers: {}", some.join(", "))),
+            });
+        }
+    }
+}
+
+/// Notes each table whose `key` has the value of one before it.
+fn unique<T, K: Eq + Hash>(
+    list: &List<T>,
+    key: &str,
+    value: impl Fn(&T) -> Option<K>,
+    mistakes: &mut Mistakes,
+) {
+    let mut seen = HashMap::new();
+    for entry in &list.entries {
+        let Some(value) = value(&entry.value) else { continue };
+        match seen.get(&value) {
+            None => {
+                seen.insert(value, &entry.settings);
+            }
+            Some(first) => {
+                let mistake = entry.settings.mistake_at(key, format!("this {key} is taken already"));
+                mistakes.push(mistake.hint(elsewhere(&first.mistake_at(key, ""))));
+            }
+        }
+    }
+}
+
+/// The address, unless its port is chosen when it is opened.
+fn fixed_address(listener: &Listener) -> Option<Address> {
+    (listener.address.port() != Some(0)).then(|| listener.address.clone())
+}
+
+fn not_zero<T>(entry: &Entry<T>, durations: &[(&str, Duration)], mistakes: &mut Mistakes) {
+    for (key, _) in durations.iter().filter(|(_, duration)| duration.is_zero()) {
+        let mistake = entry.settings.mistake_at(key, "nothing is done in no time");
+        mistakes.push(mistake.hint("for example \"2s\""));
+    }
+}
+
+/// What is wrong with the files of a `tls` table.
+enum TlsMistake {
+    /// One of certificate and key without the other: the key that is there, and the missing one.
+    Half(&'static str, &'static str),
+    Refused(TlsError),
+}
+
+/// Certificate and key, both or none.
+fn pair<'a>(
+    certificate: &'a Option<PathBuf>,
+    key: &'a Option<PathBuf>,
+) -> Result<tls::Pair<'a>, TlsMistake> {
+    match (certificate, key) {
+        (Some(certificate), Some(key)) => Ok(Some((certificate, key))),
+        (None, None) => Ok(None),
+        (Some(_), None) => Err(TlsMistake::Half("certificate", "key")),
+        (None, Some(_)) => Err(TlsMistake::Half("key", "certificate")),
+    }
+}
+
+/// Notes a mistake in a `tls` table, at the key that names the file in question.
+fn note_tls(
+    settings: &Settings,
+    made: Result<(), TlsMistake>,
+    files: &[(&str, &Option<PathBuf>)],
+    mistakes: &mut Mistakes,
+) {
+    let Err(mistake) = made else { return };
+    let table = settings.table("tls", &mut Mistakes::default());
+    let table = table.as_ref().unwrap_or(settings);
+    mistakes.push(match mistake {
+        TlsMistake::Half(key, missing) => {
+            table.mistake_at(key, format!("`{key}` without `{missing}`"))
+        }
+        TlsMistake::Refused(TlsError::File(path, reason)) => {
+            let names = |file: &&(&str, &Option<PathBuf>)| file.1.as_deref() == Some(Path::new(&path));
+            let key = files.iter().find(names).map_or("tls", |(key, _)| *key);
+            table.mistake_at(key, format!("{}: {reason}", path.display()))
+        }
+        TlsMistake::Refused(other) => settings.mistake_at("tls", other.to_string()),
+    });
+}

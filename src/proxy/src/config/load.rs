@@ -1,0 +1,154 @@
+//! From files to a configuration.
+
+use super::{
+    Config, Server,
+    checks::{self, Hostgroups},
+    part::{self, Entry, List, Part, elsewhere},
+    schema, user,
+};
+use chain::{
+    Chain, Registry,
+    settings::{Mistake, Mistakes, Settings},
+};
+use std::{collections::BTreeMap, path::Path};
+
+type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+pub(super) fn load(
+    path: &Path,
+    registry: &Registry,
+    variables: Variables<'_>,
+) -> Result<Config, Mistakes> {
+    let mut mistakes = Mistakes::default();
+    let config = match Part::read(path, variables, &mut mistakes) {
+        Ok(main) => {
+            let parts = with_included(main, variables, &mut mistakes);
+            Some(assemble(&parts, registry, variables, &mut mistakes))
+        }
+        Err(why) => {
+            let name = path.display().to_string();
+            mistakes.push(Mistake::in_file(name, format!("the file cannot be read: {why}")));
+            None
+        }
+    };
+    mistakes.into_result(config)
+}
+
+/// The main file first, then those that it includes.
+fn with_included(main: Part, variables: Variables<'_>, mistakes: &mut Mistakes) -> Vec<Part> {
+    let names = main.settings.texts("include", mistakes);
+    let mut included = Vec::new();
+    let mut seen: Vec<&str> = Vec::new();
+    for (at, name) in names.iter().enumerate() {
+        let Some(name) = name else { continue };
+        if seen.contains(&name.as_str()) {
+            let message = format!("{name} is included twice");
+            mistakes.push(main.settings.mistake_in("include", at, message));
+            continue;
+        }
+        seen.push(name);
+        match Part::read(&main.named(name), variables, mistakes) {
+            Ok(part) => included.push(part),
+            Err(why) => {
+                let message = format!("{name} cannot be read: {why}");
+                mistakes.push(main.settings.mistake_in("include", at, message));
+            }
+        }
+    }
+    for part in included.iter().filter(|part| part.settings.has("include")) {
+        let message = "an included file includes no others";
+        mistakes.push(part.settings.mistake_at("include", message));
+    }
+    included.insert(0, main);
+    included
+}
+
+fn assemble(
+    parts: &[Part],
+    registry: &Registry,
+    variables: Variables<'_>,
+    mistakes: &mut Mistakes,
+) -> Config {
+    let keys = schema::keys();
+    let keys: Vec<_> = keys.iter().map(String::as_str).collect();
+    parts.iter().for_each(|part| part.settings.allow_keys(&keys, mistakes));
+
+    let admin = part::single(parts, "admin", mistakes);
+    let log = part::single(parts, "log", mistakes);
+    let limits = part::single(parts, "limits", mistakes);
+    let backend = part::single(parts, "backend", mistakes);
+    let shutdown = part::single(parts, "shutdown", mistakes);
+    let mut listeners = part::list(parts, "listener", mistakes);
+    let users = part::list(parts, "user", mistakes);
+    let mut servers = part::list(parts, "server", mistakes);
+    let hostgroups = part::list(parts, "hostgroup", mistakes);
+    let chains = chains(parts, registry, mistakes);
+    resolve_paths(&mut listeners, &mut servers);
+
+    checks::admin(&admin, mistakes);
+    checks::log(&log, mistakes);
+    checks::limits(&limits, mistakes);
+    checks::backend(&backend, mistakes);
+    checks::listeners(&parts[0].settings, &listeners, &admin, &chains, mistakes);
+    checks::servers(&servers, mistakes);
+    checks::hostgroups(&hostgroups, mistakes);
+    checks::users(&parts[0].settings, &users, &Hostgroups::of(&servers), mistakes);
+
+    let users = users.entries.iter().filter_map(|entry| user::resolve(entry, variables, mistakes));
+    Config {
+        admin: admin.value,
+        log: log.value,
+        limits: limits.value,
+        backend: backend.value,
+        shutdown: shutdown.value,
+        users: users.collect(),
+        listeners: values(listeners),
+        servers: values(servers),
+        hostgroups: values(hostgroups),
+        chains: chains.into_iter().map(|(name, (_, chain))| (name, chain)).collect(),
+    }
+}
+
+/// The chains by name, each with its table.
+pub(super) type Chains = BTreeMap<String, (Settings, Chain)>;
+
+fn chains(parts: &[Part], registry: &Registry, mistakes: &mut Mistakes) -> Chains {
+    let mut chains = Chains::new();
+    for part in parts {
+        let Some(table) = part.settings.table("chain", mistakes) else { continue };
+        for (name, settings) in table.named_tables(mistakes) {
+            if let Some((first, _)) = chains.get(&name) {
+                let mistake = settings.mistake(format!("there are two chains {name:?}"));
+                mistakes.push(mistake.hint(elsewhere(&first.mistake(""))));
+                continue;
+            }
+            let chain = Chain::new(&settings, registry, mistakes);
+            chains.insert(name, (settings, chain));
+        }
+    }
+    chains
+}
+
+fn resolve_paths(listeners: &mut List<super::Listener>, servers: &mut List<Server>) {
+    for entry in &mut listeners.entries {
+        entry.value.address = entry.resolve_address(&entry.value.address);
+        let tls = &mut entry.value.tls;
+        for path in [&mut tls.certificate, &mut tls.key, &mut tls.client_ca].into_iter().flatten() {
+            *path = entry.directory.join(&*path);
+        }
+    }
+    for entry in &mut servers.entries {
+        if entry.value.name.is_empty() {
+            entry.value.name = entry.value.address.to_string();
+        }
+        entry.value.address = entry.resolve_address(&entry.value.address);
+        let tls = &mut entry.value.tls;
+        for path in [&mut tls.certificate, &mut tls.key, &mut tls.ca].into_iter().flatten() {
+            *path = entry.directory.join(&*path);
+        }
+    }
+}
+
+fn values<T>(list: List<T>) -> Vec<T> {
+    list.entries.into_iter().map(|Entry { value, .. }| value).collect()
+}

@@ -1,0 +1,268 @@
+//! The tables of the file, one type each. Their comments are the schema's descriptions.
+
+use super::Address;
+use chain::settings::{ByteSize, HumanDuration, duration, size};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::{path::PathBuf, time::Duration};
+
+/// Metrics and status over HTTP.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Admin {
+    /// Where `/metrics` and `/status` are served, over TCP. Whoever reaches it can read them.
+    pub address: Address,
+}
+
+/// What is logged, to standard error.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Log {
+    /// A level (error, warn, info, debug, trace), or a list of them for parts of the program, as
+    /// in "info,proxy=debug".
+    #[schemars(length(min = 1))]
+    pub level: String,
+    /// How a line looks.
+    pub format: LogFormat,
+}
+
+/// How a line of the log looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LogFormat {
+    /// Text on a terminal, JSON elsewhere.
+    #[default]
+    Auto,
+    /// Text, with colours on a terminal.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Bounds on what clients can take.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// Client connections of all listeners together; one more is refused with error 1040.
+    #[schemars(range(min = 1))]
+    pub max_connections: u32,
+    /// The largest command, 1 KiB to 1 GiB; a larger one is refused with error 1153.
+    #[serde(with = "size")]
+    #[schemars(with = "ByteSize")]
+    pub max_allowed_packet: u64,
+    /// How long a client may take from connecting until it is logged in.
+    #[serde(with = "duration")]
+    #[schemars(with = "HumanDuration")]
+    pub login_timeout: Duration,
+}
+
+/// Where clients connect.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Listener {
+    /// TCP (host:port, port 0 for a free one) or unix:PATH.
+    pub address: Address,
+    /// The chain that the clients' commands go through.
+    pub chain: String,
+    /// The version that clients are told. Default: learnt from the servers.
+    #[schemars(regex(pattern = r"^[0-9]+\.[0-9]+[ -~]*$"), extend("title" = "server version", "examples" = ["8.4.0"]))]
+    pub server_version: Option<String>,
+    /// TLS towards clients.
+    #[serde(default)]
+    pub tls: ListenerTls,
+    /// The authentication plugin of the greeting. Default: learnt from the servers.
+    pub default_auth: Option<AuthPlugin>,
+}
+
+/// TLS towards clients.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ListenerTls {
+    /// Whether clients can or must use TLS.
+    pub mode: ListenerTlsMode,
+    /// A PEM file: the certificate, and those between it and its authority. Without it, a
+    /// self-signed certificate is made at start.
+    pub certificate: Option<PathBuf>,
+    /// A PEM file: the certificate's private key.
+    pub key: Option<PathBuf>,
+    /// A PEM file: the authorities that must have signed a client's certificate when it shows one.
+    pub client_ca: Option<PathBuf>,
+}
+
+/// Whether clients can or must use TLS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ListenerTlsMode {
+    /// Not offered.
+    Disable,
+    /// Offered; the client decides.
+    #[default]
+    Prefer,
+    /// A client without it is refused.
+    Require,
+}
+
+/// An authentication plugin, named as the servers name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AuthPlugin {
+    /// SHA-256 with a cache on the server; MySQL's default since 8.0.
+    CachingSha2Password,
+    /// SHA-1; MariaDB's default.
+    MysqlNativePassword,
+}
+
+/// A server, in one hostgroup. Stands several times for a server of several hostgroups.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Server {
+    /// The hostgroup it is in.
+    pub hostgroup: u32,
+    /// TCP (host:port) or unix:PATH.
+    pub address: Address,
+    /// What it is called in logs and metrics. Default: its address.
+    #[serde(default)]
+    #[schemars(with = "Option<String>")]
+    pub name: String,
+    /// Its share among the servers of its hostgroup; 0 is never chosen.
+    #[serde(default = "one")]
+    #[schemars(range(max = 10_000_000))]
+    pub weight: u32,
+    /// Connections to it at once, used and idle.
+    #[serde(default = "thousand")]
+    #[schemars(range(min = 1))]
+    pub max_connections: u32,
+    /// TLS towards it.
+    #[serde(default)]
+    pub tls: ServerTls,
+}
+
+/// TLS towards a server.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ServerTls {
+    /// Whether TLS is used, and how much of the server's certificate is checked.
+    pub mode: ServerTlsMode,
+    /// A PEM file: the authorities that may sign its certificate. Default: the public ones.
+    pub ca: Option<PathBuf>,
+    /// A PEM file: the certificate to show to the server.
+    pub certificate: Option<PathBuf>,
+    /// A PEM file: the private key of `certificate`.
+    pub key: Option<PathBuf>,
+}
+
+/// Whether TLS is used, and how much of the server's certificate is checked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ServerTlsMode {
+    /// No TLS.
+    #[default]
+    Disable,
+    /// TLS if the server offers it; its certificate is not checked.
+    Prefer,
+    /// TLS or no connection; the certificate is not checked.
+    Require,
+    /// TLS, and an authority of `ca` has signed the certificate.
+    VerifyCa,
+    /// As verify-ca, and the certificate names the server's host.
+    VerifyIdentity,
+}
+
+/// A name for a hostgroup.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Hostgroup {
+    /// Its number, as servers and users name it.
+    pub id: u32,
+    /// What it is called in logs and metrics.
+    #[schemars(length(min = 1))]
+    pub name: String,
+}
+
+/// Connections to servers, and the pools that keep them.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Backend {
+    /// How long a command may wait for its connection, all attempts together.
+    #[serde(with = "duration")]
+    #[schemars(with = "HumanDuration")]
+    pub connect_budget: Duration,
+    /// How long one attempt may take, login included.
+    #[serde(with = "duration")]
+    #[schemars(with = "HumanDuration")]
+    pub connect_timeout: Duration,
+    /// The pause between two attempts.
+    #[serde(with = "duration")]
+    #[schemars(with = "HumanDuration")]
+    pub connect_retry_delay: Duration,
+    /// Idle connections that are kept for each server; 0 keeps none.
+    pub pool_max_idle: u32,
+    /// A connection that was idle for longer is closed.
+    #[serde(with = "duration")]
+    #[schemars(with = "HumanDuration")]
+    pub pool_max_idle_time: Duration,
+    /// A connection that was opened longer ago is not used again.
+    #[serde(with = "duration")]
+    #[schemars(with = "HumanDuration")]
+    pub pool_max_age: Duration,
+}
+
+/// How the proxy ends.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Shutdown {
+    /// How long sessions may go on after SIGTERM or SIGINT.
+    #[serde(with = "duration")]
+    #[schemars(with = "HumanDuration")]
+    pub grace: Duration,
+}
+
+impl Default for Admin {
+    fn default() -> Self {
+        Self { address: Address::Tcp("127.0.0.1:6032".to_owned()) }
+    }
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { level: "info".to_owned(), format: LogFormat::Auto }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_connections: 10_000,
+            // MySQL's own default.
+            max_allowed_packet: 64 << 20,
+            login_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+impl Default for Backend {
+    fn default() -> Self {
+        Self {
+            connect_budget: Duration::from_secs(10),
+            connect_timeout: Duration::from_secs(2),
+            connect_retry_delay: Duration::from_millis(100),
+            pool_max_idle: 100,
+            pool_max_idle_time: Duration::from_secs(300),
+            pool_max_age: Duration::from_secs(3600),
+        }
+    }
+}
+
+impl Default for Shutdown {
+    fn default() -> Self {
+        Self { grace: Duration::from_secs(30) }
+    }
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn thousand() -> u32 {
+    1_000
+}

@@ -1,0 +1,104 @@
+//! What clients are greeted with: the servers' own version and abilities.
+
+use crate::{backend::Backends, config};
+use arc_swap::ArcSwapOption;
+use std::sync::Arc;
+use wire::{
+    auth::{Nonce, Plugin},
+    capability::Capabilities,
+    err::{ErrPacket, ErrorCode},
+    greeting::Greeting,
+};
+
+/// Makes the greetings of one listener.
+pub(crate) struct Greeter {
+    version: Option<String>,
+    plugin: Option<Plugin>,
+    model: Arc<Model>,
+}
+
+/// A server's greeting, learnt once and kept for when no server is there.
+pub(crate) struct Model {
+    learnt: ArcSwapOption<Greeting>,
+    backends: Arc<Backends>,
+}
+
+/// Abilities of servers that the proxy does not have: compression, more than one factor.
+const NOT_OURS: Capabilities = Capabilities::COMPRESS
+    .union(Capabilities::ZSTD_COMPRESSION_ALGORITHM)
+    .union(Capabilities::MULTI_FACTOR_AUTHENTICATION)
+    .union(Capabilities::CAPABILITY_EXTENSION)
+    .union(Capabilities::SSL);
+
+impl Model {
+    pub(crate) fn new(backends: Arc<Backends>) -> Self {
+        Self { learnt: ArcSwapOption::empty(), backends }
+    }
+
+    /// What is known, or what the first server says that answers.
+    pub(crate) async fn get(&self) -> Option<Arc<Greeting>> {
+        if let Some(known) = self.learnt.load_full() {
+            return Some(known);
+        }
+        for backend in self.backends.iter() {
+            match backend.greeting().await {
+                Ok(greeting) => {
+                    let greeting = Arc::new(greeting);
+                    self.learnt.store(Some(greeting.clone()));
+                    return Some(greeting);
+                }
+                Err(error) => {
+                    tracing::warn!(server = %backend.server.name, %error, "no greeting");
+                }
+            }
+        }
+        None
+    }
+}
+
+impl Greeter {
+    pub(crate) fn new(listener: &config::Listener, model: Arc<Model>) -> Self {
+        let plugin = listener.default_auth.map(|plugin| match plugin {
+            config::AuthPlugin::MysqlNativePassword => Plugin::NativePassword,
+            config::AuthPlugin::CachingSha2Password => Plugin::CachingSha2Password,
+        });
+        Self { version: listener.server_version.clone(), plugin, model }
+    }
+
+    /// The greeting for one client, or the reason why there is none.
+    pub(crate) async fn greeting(
+        &self,
+        nonce: Nonce,
+        thread_id: u32,
+        tls: bool,
+    ) -> Result<Greeting, ErrPacket> {
+        let Some(model) = self.model.get().await else {
+            let text = "no server has been reachable yet, so its version is not known";
+            let code = ErrorCode { code: chain::error::code::SERVER_OFFLINE, sqlstate: *b"08S01" };
+            return Err(ErrPacket::new(code, text));
+        };
+        let mut capabilities = model.capabilities.difference(NOT_OURS);
+        if tls {
+            capabilities = capabilities.union(Capabilities::SSL);
+        }
+        let version = self.version.as_ref().map(|version| version.as_bytes().to_vec());
+        Ok(Greeting {
+            server_version: version.unwrap_or_else(|| model.server_version.clone()),
+            thread_id,
+            nonce,
+            capabilities,
+            collation: model.collation,
+            status: model.status,
+            plugin: self.plugin_of(&model),
+        })
+    }
+
+    /// The plugin that passwords are checked with.
+    fn plugin_of(&self, model: &Greeting) -> Plugin {
+        match (&self.plugin, &model.plugin) {
+            (Some(configured), _) => configured.clone(),
+            (None, Plugin::NativePassword) => Plugin::NativePassword,
+            (None, _) => Plugin::CachingSha2Password,
+        }
+    }
+}

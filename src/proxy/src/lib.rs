@@ -1,0 +1,25 @@
+//! Whatever owns a socket: listeners, sessions, backends, configuration, admin.
+//!
+//! ```text
+//! listen ─▶ session (login, then one command after the other) ─▶ the chain's session filters
+//!                                                                     │
+//!            backend (pool) ◀─ connection ◀─ the backend filters ◀─ dispatch
+//! ```
+//!
+//! [`Proxy::bind`] opens the sockets, [`Proxy::serve`] runs until it is told to stop.
+
+mod admin;
+mod backend;
+mod buffer;
+pub mod config;
+mod greeter;
+mod listen;
+mod metrics;
+mod runtime;
+mod session;
+mod stream;
+mod tls;
+mod users;
+
+pub use runtime::{Proxy, StartError};
+pub use tls::TlsError;

@@ -1,0 +1,217 @@
+//! Counters, made once and added to without a lookup.
+
+use chain::{HostgroupId, Origin};
+use prometheus_client::{
+    encoding::{EncodeLabelSet, text},
+    metrics::{
+        counter::Counter,
+        family::Family,
+        gauge::Gauge,
+        histogram::{Histogram, exponential_buckets},
+        info::Info,
+    },
+    registry::{Registry, Unit},
+};
+use std::{sync::Arc, time::Duration};
+use wire::command::CommandCode;
+
+/// All metrics of one proxy.
+pub(crate) struct Metrics {
+    registry: Registry,
+    /// Client connections that were accepted.
+    pub(crate) accepted: Counter,
+    /// Client connections that are open.
+    pub(crate) sessions: Gauge,
+    /// Logins that were refused.
+    pub(crate) login_failures: Counter,
+    /// From the last byte of a command to the last byte of its reply.
+    pub(crate) duration: Histogram,
+    commands: Vec<Counter>,
+    client_errors: Counter,
+    backend_errors: Counter,
+    filter_errors: Counter,
+    backends: BackendFamilies,
+}
+
+/// Counts a session for as long as it lives.
+pub(crate) struct Counted(Gauge);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+/// The metrics of one server.
+pub(crate) struct ServerMetrics {
+    pub(crate) commands: Counter,
+    connects: Counter,
+    connect_failures: Counter,
+    pub(crate) attached: Gauge,
+    pub(crate) idle: Gauge,
+    pub(crate) outstanding: Gauge,
+}
+
+#[derive(Default)]
+struct BackendFamilies {
+    commands: Family<ServerLabels, Counter>,
+    connects: Family<ConnectLabels, Counter>,
+    connections: Family<StateLabels, Gauge>,
+    outstanding: Family<ServerLabels, Gauge>,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ServerLabels {
+    hostgroup: u32,
+    server: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ConnectLabels {
+    hostgroup: u32,
+    server: String,
+    result: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct StateLabels {
+    hostgroup: u32,
+    server: String,
+    state: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct CommandLabels {
+    command: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OriginLabels {
+    origin: &'static str,
+}
+
+impl Metrics {
+    pub(crate) fn new() -> Arc<Self> {
+        let mut registry = Registry::with_prefix("towpath");
+        let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
+        registry.register("build", "The running version", version);
+
+        let accepted = Counter::default();
+        registry.register("connections", "Client connections accepted", accepted.clone());
+        let sessions = Gauge::default();
+        registry.register("sessions", "Client connections open", sessions.clone());
+        let login_failures = Counter::default();
+        registry.register("login_failures", "Logins refused", login_failures.clone());
+        // 16 us to about 67 s.
+        let duration = Histogram::new(exponential_buckets(16e-6, 2.0, 22));
+        let help = "From the last byte of a command to the last byte of its reply";
+        registry.register_with_unit("command_duration", help, Unit::Seconds, duration.clone());
+
+        let by_command = Family::<CommandLabels, Counter>::default();
+        registry.register("commands", "Commands read from clients", by_command.clone());
+        let counter = |code| {
+            let command = CommandCode(code).name();
+            by_command.get_or_create(&CommandLabels { command }).clone()
+        };
+        let commands = (0..=u8::MAX).map(counter).collect();
+
+        let errors = Family::<OriginLabels, Counter>::default();
+        registry.register("errors", "Errors of the proxy's own, by whose fault", errors.clone());
+        let error = |origin| errors.get_or_create(&OriginLabels { origin }).clone();
+        let (client_errors, backend_errors, filter_errors) =
+            (error("client"), error("backend"), error("filter"));
+
+        let backends = BackendFamilies::default();
+        backends.register(&mut registry);
+        Arc::new(Self {
+            registry,
+            accepted,
+            sessions,
+            login_failures,
+            duration,
+            commands,
+            client_errors,
+            backend_errors,
+            filter_errors,
+            backends,
+        })
+    }
+
+    /// Counts a session until what it gives is dropped.
+    pub(crate) fn session(&self) -> Counted {
+        self.sessions.inc();
+        Counted(self.sessions.clone())
+    }
+
+    /// Counts a command.
+    pub(crate) fn command(&self, code: CommandCode) {
+        self.commands[usize::from(code.0)].inc();
+    }
+
+    /// Counts an error of the proxy's own.
+    pub(crate) fn error(&self, origin: Origin) {
+        match origin {
+            Origin::Client => self.client_errors.inc(),
+            Origin::Backend => self.backend_errors.inc(),
+            _ => self.filter_errors.inc(),
+        };
+    }
+
+    /// Notes how long a command took.
+    pub(crate) fn took(&self, duration: Duration) {
+        self.duration.observe(duration.as_secs_f64());
+    }
+
+    /// The handles of one server.
+    pub(crate) fn server(&self, hostgroup: HostgroupId, name: &str) -> ServerMetrics {
+        self.backends.server(hostgroup.0, name)
+    }
+
+    /// Everything in Prometheus' text format (OpenMetrics 1.0).
+    pub(crate) fn render(&self) -> String {
+        let mut out = String::new();
+        text::encode(&mut out, &self.registry).expect("writing to a string cannot fail");
+        out
+    }
+}
+
+impl ServerMetrics {
+    /// Counts an attempt to connect.
+    pub(crate) fn connected(&self, well: bool) {
+        if well { self.connects.inc() } else { self.connect_failures.inc() };
+    }
+}
+
+impl BackendFamilies {
+    fn register(&self, registry: &mut Registry) {
+        let help = "Commands sent to a server";
+        registry.register("backend_commands", help, self.commands.clone());
+        let help = "Attempts to connect to a server";
+        registry.register("backend_connects", help, self.connects.clone());
+        let help = "Connections to a server: held by a session, or idle in the pool";
+        registry.register("backend_connections", help, self.connections.clone());
+        let help = "Commands whose reply has not ended";
+        registry.register("backend_outstanding", help, self.outstanding.clone());
+    }
+
+    fn server(&self, hostgroup: u32, name: &str) -> ServerMetrics {
+        let server = name.to_owned();
+        let labels = ServerLabels { hostgroup, server: server.clone() };
+        let connects = |result| {
+            let labels = ConnectLabels { hostgroup, server: server.clone(), result };
+            self.connects.get_or_create(&labels).clone()
+        };
+        let connections = |state| {
+            let labels = StateLabels { hostgroup, server: server.clone(), state };
+            self.connections.get_or_create(&labels).clone()
+        };
+        ServerMetrics {
+            commands: self.commands.get_or_create(&labels).clone(),
+            connects: connects("ok"),
+            connect_failures: connects("failed"),
+            attached: connections("attached"),
+            idle: connections("idle"),
+            outstanding: self.outstanding.get_or_create(&labels).clone(),
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! The proxy as a whole: bound, running, ending.
+
+use crate::{
+    admin,
+    backend::{Backend, Backends, dispatch::Shared},
+    config::{self, Config, ListenerTlsMode},
+    greeter::{Greeter, Model},
+    listen::{self, Acceptor},
+    metrics::Metrics,
+    session::{Client, Context, Ended, login::Entrance, serve},
+    tls::{self, TlsError},
+    users::Users,
+};
+use bytes::BytesMut;
+use chain::{HostgroupId, Server, Topology, session::Peer, topology};
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
+};
+use tokio::{
+    net::TcpListener,
+    sync::Semaphore,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use wire::auth::{KeyError, RsaKeyPair};
+
+/// A proxy whose sockets are bound and that has not begun to serve.
+pub struct Proxy {
+    doors: Vec<Door>,
+    admin: TcpListener,
+    facts: admin::Facts,
+    common: Arc<Common>,
+    shutdown: config::Shutdown,
+}
+
+/// Why a proxy cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A socket cannot be bound.
+    #[error("cannot listen on {0}: {1}")]
+    Bind(String, io::Error),
+    /// TLS of a listener or towards a server cannot be set up.
+    #[error("{0}: {1}")]
+    Tls(String, TlsError),
+    /// No RSA key for passwords could be made.
+    #[error("making an RSA key: {0}")]
+    Key(#[from] KeyError),
+}
+
+/// One listener.
+struct Door {
+    acceptor: Acceptor,
+    entrance: Arc<Entrance>,
+    context: Arc<Context>,
+}
+
+/// What all sessions share, whatever listener they came by.
+struct Common {
+    metrics: Arc<Metrics>,
+    room: Arc<Semaphore>,
+    login_timeout: Duration,
+    next_id: AtomicU32,
+    /// No new work begins.
+    draining: CancellationToken,
+    /// The grace is over.
+    cut: CancellationToken,
+    sessions: TaskTracker,
+}
+
+/// How often idle connections are looked at.
+const TIDY_INTERVAL: Duration = Duration::from_secs(1);
+/// How long accepting pauses when the process has no file descriptors left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+impl Proxy {
+    /// Binds every socket of `config` and makes keys and certificates.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that cannot be had; sockets bound by then are closed again.
+    pub async fn bind(config: Config) -> Result<Self, StartError> {
+        let metrics = Metrics::new();
+        let topology = Arc::new(topology(&config));
+        let backends = Arc::new(backends(&config, &topology, &metrics)?);
+        let common = Arc::new(Common {
+            metrics: metrics.clone(),
+            room: Arc::new(Semaphore::new(config.limits.max_connections as usize)),
+            login_timeout: config.limits.login_timeout,
+            next_id: AtomicU32::new(0),
+            draining: CancellationToken::new(),
+            cut: CancellationToken::new(),
+            sessions: TaskTracker::new(),
+        });
+        let model = Arc::new(Model::new(backends.clone()));
+        let users = Arc::new(Users::new(config.users));
+        let key = Arc::new(RsaKeyPair::generate()?);
+        let mut doors = Vec::new();
+        for listener in &config.listeners {
+            let at = |e| StartError::Bind(listener.address.to_string(), e);
+            let acceptor = listen::bind(&listener.address).await.map_err(at)?;
+            let at = |e| StartError::Tls(listener.address.to_string(), e);
+            let entrance = Arc::new(Entrance {
+                greeter: Greeter::new(listener, model.clone()),
+                users: users.clone(),
+                tls: listener_tls(&listener.tls).map_err(at)?,
+                tls_required: listener.tls.mode == ListenerTlsMode::Require,
+                key: key.clone(),
+                address: acceptor.local().into(),
+                port: acceptor.port(),
+            });
+            // The configuration has been checked: the chain is there.
+            let Some(chain) = config.chains.get(&listener.chain).cloned() else { continue };
+            let context = Arc::new(Context {
+                shared: Arc::new(Shared {
+                    chain,
+                    backends: backends.clone(),
+                    settings: config.backend.clone(),
+                }),
+                topology: topology.clone(),
+                metrics: metrics.clone(),
+                max_command: usize::try_from(config.limits.max_allowed_packet).unwrap_or(usize::MAX),
+                draining: common.draining.clone(),
+            });
+            doors.push(Door { acceptor, entrance, context });
+        }
+        let at = |e| StartError::Bind(config.admin.address.to_string(), e);
+        let admin = match listen::bind(&config.admin.address).await.map_err(at)? {
+            Acceptor::Tcp(listener) => listener,
+            Acceptor::Unix(_) => return Err(at(io::ErrorKind::Unsupported.into())),
+        };
+        let listeners = doors.iter().zip(&config.listeners).map(|(door, listener)| {
+            admin::ListenerStatus { address: door.acceptor.local(), chain: listener.chain.clone() }
+        });
+        let facts = admin::Facts {
+            metrics,
+            backends,
+            listeners: listeners.collect(),
+            started: Instant::now(),
+            draining: common.draining.clone(),
+        };
+        Ok(Self { doors, admin, facts, common, shutdown: config.shutdown })
+    }
+
+    /// The listeners' addresses as bound, in the configuration's order: port 0 has become a real
+    /// one.
+    pub fn addresses(&self) -> Vec<String> {
+        self.doors.iter().map(|door| door.acceptor.local()).collect()
+    }
+
+    /// The admin port's address as bound.
+    pub fn admin_address(&self) -> String {
+        self.admin.local_addr().map_or_else(|e| e.to_string(), |address| address.to_string())
+    }
+
+    /// Serves clients until `stop` is cancelled, then lets commands and transactions end, for at
+    /// most the configured grace.
+    pub async fn serve(self, stop: CancellationToken) {
+        let Self { doors, admin, facts, common, shutdown } = self;
+        let backends = facts.backends.clone();
+        let ended = CancellationToken::new();
+        let admin = tokio::spawn(admin::serve(admin, facts, ended.clone()));
+        let tidying = tokio::spawn(tidy(backends.clone()));
+        let doors: Vec<_> =
+            doors.into_iter().map(|door| tokio::spawn(accept(door, common.clone()))).collect();
+
+        stop.cancelled().await;
+        tracing::info!(grace = ?shutdown.grace, "stopping: no new sessions, commands and transactions may end");
+        common.draining.cancel();
+        for door in doors {
+            // It ends by the same token.
+            let _ = door.await;
+        }
+        common.sessions.close();
+        if tokio::time::timeout(shutdown.grace, common.sessions.wait()).await.is_err() {
+            tracing::warn!(sessions = common.sessions.len(), "the grace is over, sessions are cut");
+            common.cut.cancel();
+            common.sessions.wait().await;
+        }
+        tidying.abort();
+        for link in backends.iter().flat_map(|backend| backend.close()) {
+            link.quit().await;
+        }
+        ended.cancel();
+        let _ = admin.await;
+        tracing::info!("stopped");
+    }
+}
+
+fn topology(config: &Config) -> Topology {
+    let mut groups: Vec<chain::Hostgroup> = Vec::new();
+    for (server, id) in config.servers.iter().zip(1..) {
+        let made = Arc::new(Server::new(id, server.name.as_str(), server.weight));
+        let hostgroup = HostgroupId(server.hostgroup);
+        match groups.iter_mut().find(|group| group.id == hostgroup) {
+            Some(group) => group.servers.push(made),
+            None => {
+                let named = config.hostgroups.iter().find(|named| named.id == server.hostgroup);
+                let name = named.map(|named| named.name.as_str().into());
+                groups.push(topology::Hostgroup { id: hostgroup, name, servers: vec![made] });
+            }
+        }
+    }
+    Topology::new(groups)
+}
+
+fn backends(
+    config: &Config,
+    topology: &Topology,
+    metrics: &Metrics,
+) -> Result<Backends, StartError> {
+    let mut backends = Backends::default();
+    for (server, id) in config.servers.iter().zip(1..) {
+        let hostgroup = HostgroupId(server.hostgroup);
+        let group = topology.hostgroup(hostgroup);
+        let member = group.and_then(|group| group.servers.iter().find(|made| made.id == id));
+        let Some(member) = member.cloned() else { continue };
+        let handles = metrics.server(hostgroup, &member.name);
+        let at = |e| StartError::Tls(server.name.clone(), e);
+        backends.insert(Backend::new(member, server, &config.backend, handles).map_err(at)?);
+    }
+    Ok(backends)
+}
+
+fn listener_tls(tls: &config::ListenerTls) -> Result<Option<tokio_rustls::TlsAcceptor>, TlsError> {
+    if tls.mode == ListenerTlsMode::Disable {
+        return Ok(None);
+    }
+    let pair = tls.certificate.as_deref().zip(tls.key.as_deref());
+    tls::acceptor(pair, tls.client_ca.as_deref()).map(Some)
+}
+
+/// Accepts clients until the proxy drains.
+async fn accept(door: Door, common: Arc<Common>) {
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = common.draining.cancelled() => return,
+            accepted = door.acceptor.accept() => accepted,
+        };
+        match accepted {
+            Ok((io, peer)) => {
+                common.metrics.accepted.inc();
+                let client = Client { io, read: BytesMut::new() };
+                let (entrance, context) = (door.entrance.clone(), door.context.clone());
+                common.sessions.spawn(session(client, peer, entrance, context, common.clone()));
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// One client from its first byte to its last.
+async fn session(
+    mut client: Client,
+    peer: Peer,
+    entrance: Arc<Entrance>,
+    context: Arc<Context>,
+    common: Arc<Common>,
+) {
+    let Ok(_room) = common.room.clone().try_acquire_owned() else {
+        return client.turn_away().await;
+    };
+    let _counted = common.metrics.session();
+    let id = (1 << 31) | common.next_id.fetch_add(1, Relaxed);
+    let login = entrance.login(&mut client, &context, peer, id);
+    let login = tokio::time::timeout(common.login_timeout, login).await;
+    let mut logged_in = match login {
+        Ok(Ok(logged_in)) => logged_in,
+        failed => {
+            common.metrics.login_failures.inc();
+            let reason = match failed {
+                Ok(Err(error)) => error.to_string(),
+                _ => format!("no login within {:?}", common.login_timeout),
+            };
+            tracing::debug!(session = id, %peer, reason, "login failed");
+            return client.close().await;
+        }
+    };
+    let served = serve(&mut client, &context, &mut logged_in.session, &mut logged_in.stack);
+    let ended = tokio::select! {
+        biased;
+        ended = served => ended,
+        () = common.cut.cancelled() => Ended::Drained,
+    };
+    drop(logged_in);
+    if let Ended::Client(error) | Ended::Backend(error) = &ended {
+        tracing::debug!(session = id, %peer, %error, "session ended");
+    }
+    client.close().await;
+}
+
+/// Closes idle connections that are not to be used any more, for ever.
+async fn tidy(backends: Arc<Backends>) {
+    let mut interval = tokio::time::interval(TIDY_INTERVAL);
+    loop {
+        interval.tick().await;
+        for link in backends.iter().flat_map(|backend| backend.tidy()) {
+            link.quit().await;
+        }
+    }
+}

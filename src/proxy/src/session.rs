@@ -1,0 +1,280 @@
+//! One client session, from its login to its end.
+
+mod deliver;
+pub(crate) mod login;
+
+use crate::{
+    backend::dispatch::{Dispatch, Shared},
+    buffer,
+    config::Account,
+    metrics::Metrics,
+    stream::Stream,
+};
+use bytes::{Bytes, BytesMut};
+use chain::{Command, Error, Origin, Outcome, Reply, Session, Stack, Topology};
+use deliver::{Delivery, deliver};
+use futures_util::FutureExt;
+use std::{
+    panic::AssertUnwindSafe,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tokio::io::AsyncWriteExt;
+use tokio_util::sync::CancellationToken;
+use tower::{Service, ServiceExt};
+use wire::{
+    command::CommandCode,
+    err::{ErrPacket, ErrorCode, codes},
+    packet::{Message, PacketError, missing, put_packet, take_message},
+};
+
+/// The client's connection, and what has been read from it.
+pub(crate) struct Client {
+    pub(crate) io: Stream,
+    /// Read ahead of the command at work: pipelined commands wait here, in order.
+    pub(crate) read: BytesMut,
+}
+
+/// What a session needs besides its client.
+pub(crate) struct Context {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) topology: Arc<Topology>,
+    pub(crate) metrics: Arc<Metrics>,
+    /// Longest command, in bytes of payload.
+    pub(crate) max_command: usize,
+    /// Cancelled when the proxy is about to end: no new work begins.
+    pub(crate) draining: CancellationToken,
+}
+
+/// How long, and for how many bytes, a connection that is closed waits for its client to close too.
+const LINGER: Duration = Duration::from_millis(500);
+const LINGER_BYTES: usize = 1 << 20;
+
+/// Why a session ended.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    /// The client said goodbye, or closed between two commands.
+    Left,
+    /// The proxy is about to end.
+    Drained,
+    /// The client closed in the middle of something, or broke the protocol.
+    Client(Error),
+    /// What the session had on a server is gone.
+    Backend(Error),
+}
+
+/// Serves commands until the session ends. `stack` may have a connection already.
+pub(crate) async fn serve(
+    client: &mut Client,
+    context: &Context,
+    session: &mut Session,
+    stack: &mut Stack,
+) -> Ended {
+    loop {
+        let message = match next_command(client, context, session).await {
+            Ok(Some(message)) => message,
+            Ok(None) => return Ended::Left,
+            Err(ended) => return ended,
+        };
+        match message.first_byte().map(CommandCode) {
+            Some(CommandCode::QUIT) => return Ended::Left,
+            Some(CommandCode::CHANGE_USER) => {
+                // Servers would check the password that only the proxy knows.
+                let text = "COM_CHANGE_USER is not supported here: log in anew";
+                let refusal = ErrPacket::new(codes::ER_UNKNOWN_COM_ERROR, text);
+                if let Err(error) = refuse(client, message.next_seq, &refusal).await {
+                    return Ended::Client(error);
+                }
+            }
+            _ => {
+                if let Err(ended) = run(client, context, session, stack, message).await {
+                    return ended;
+                }
+            }
+        }
+    }
+}
+
+/// Waits for a command. A session outside a transaction ends here when the proxy drains.
+async fn next_command(
+    client: &mut Client,
+    context: &Context,
+    session: &Session,
+) -> Result<Option<Message>, Ended> {
+    let may_end = !session.in_transaction();
+    let read = client.message(context.max_command);
+    let message = tokio::select! {
+        biased;
+        message = read => message,
+        () = context.draining.cancelled(), if may_end => return Err(Ended::Drained),
+    };
+    match message {
+        Ok(Some(message)) if message.seq != 0 => {
+            let refusal = ErrPacket::new(codes::ER_NET_PACKETS_OUT_OF_ORDER, "Got packets out of order");
+            let _ = refuse(client, message.next_seq, &refusal).await;
+            Err(Ended::Client(Error::client("a command with a wrong sequence id")))
+        }
+        Ok(message) => Ok(message),
+        Err(error) => {
+            if let Some(PacketError::TooLarge { .. }) = error.cause() {
+                let text = "Got a packet bigger than 'max_allowed_packet' bytes";
+                let _ = refuse(client, 1, &ErrPacket::new(codes::ER_NET_PACKET_TOO_LARGE, text)).await;
+            }
+            Err(Ended::Client(error))
+        }
+    }
+}
+
+/// Takes one command through the chain and its reply to the client.
+async fn run(
+    client: &mut Client,
+    context: &Context,
+    session: &mut Session,
+    stack: &mut Stack,
+    message: Message,
+) -> Result<(), Ended> {
+    let started = Instant::now();
+    let sequence = message.next_seq;
+    let Some(command) = Command::read(session.clone(), message) else {
+        let refusal = ErrPacket::new(codes::ER_UNKNOWN_COM_ERROR, "Unknown command");
+        return refuse(client, sequence, &refusal).await.map_err(Ended::Client);
+    };
+    context.metrics.command(command.code());
+    let has_reply = command.code().has_reply();
+    let error = match call(stack, command).await.map(Reply::into_outcome) {
+        Ok(Outcome::Body(body)) => match deliver(client, body).await {
+            Delivery::Ended(end) => {
+                if let Some(status) = end.status {
+                    session.set_status(status);
+                }
+                context.metrics.took(started.elapsed());
+                return Ok(());
+            }
+            Delivery::Begun(error) => {
+                context.metrics.error(error.origin());
+                return Err(Ended::Backend(error));
+            }
+            Delivery::NotBegun(error) => error,
+            Delivery::ClientGone(error) => return Err(Ended::Client(error)),
+        },
+        Ok(Outcome::Handover(handover)) => {
+            let ahead = client.read.split();
+            return Err(match handover.forward(&mut client.io, &ahead).await {
+                Ok(_) => Ended::Left,
+                Err(error) => Ended::Backend(Error::backend(error)),
+            });
+        }
+        Err(error) => error,
+    };
+    context.metrics.error(error.origin());
+    if has_reply {
+        // The one place where errors become ERR packets.
+        let code = ErrorCode { code: error.code(), sqlstate: error.sqlstate() };
+        let refusal = ErrPacket::new(code, error.message());
+        refuse(client, sequence, &refusal).await.map_err(Ended::Client)?;
+    }
+    match stack.ready().await {
+        Ok(_) if error.origin() != Origin::Client => Ok(()),
+        Ok(_) => Err(Ended::Client(error)),
+        // The session's connection is gone, and what it had set there with it. Going on as if
+        // nothing were lost would give wrong answers.
+        Err(_) => Err(Ended::Backend(error)),
+    }
+}
+
+/// A panic in a filter is that filter's error; the stack is not used again after it.
+pub(crate) async fn call(stack: &mut Stack, command: Command) -> chain::Result<Reply> {
+    let call = async { stack.ready().await?.call(command).await };
+    let reply = AssertUnwindSafe(call).catch_unwind().await;
+    reply.unwrap_or_else(|_| Err(Error::filter("a filter of this proxy has failed (panic)")))
+}
+
+/// Sends an ERR packet as the whole reply.
+pub(crate) async fn refuse(
+    client: &mut Client,
+    sequence: u8,
+    refusal: &ErrPacket,
+) -> Result<(), Error> {
+    let mut payload = BytesMut::new();
+    refusal.encode(&mut payload);
+    client.send(sequence, &payload).await.map(drop)
+}
+
+/// The bottom of a new session's stack with the chain on top.
+pub(crate) fn stack(context: &Context, account: &Account) -> Stack {
+    let dispatch = Dispatch::stack(context.shared.clone(), account.clone());
+    context.shared.chain.session(dispatch)
+}
+
+impl Client {
+    /// The next message; `None` if the client has closed between two messages. Cancelling it loses
+    /// nothing.
+    pub(crate) async fn message(&mut self, limit: usize) -> Result<Option<Message>, Error> {
+        loop {
+            if let Some(message) = take_message(&mut self.read, limit).map_err(Error::client)? {
+                if self.read.is_empty() {
+                    // An idle session holds no buffer.
+                    self.read = BytesMut::new();
+                }
+                return Ok(Some(message));
+            }
+            let missing = missing(&self.read).min(1 << 20);
+            if missing > buffer::SCRATCH {
+                self.read.reserve(missing);
+            }
+            if self.fill().await? == 0 {
+                return match self.read.is_empty() {
+                    true => Ok(None),
+                    false => Err(Error::client("the client closed in the middle of a packet")),
+                };
+            }
+        }
+    }
+
+    /// Reads once; 0 is the end of the stream.
+    async fn fill(&mut self) -> Result<usize, Error> {
+        buffer::append(&mut self.io, &mut self.read).await.map_err(Error::client)
+    }
+
+    /// Sends one message from sequence id `sequence` on; returns the one that comes next.
+    pub(crate) async fn send(&mut self, sequence: u8, payload: &[u8]) -> Result<u8, Error> {
+        let mut packets = BytesMut::with_capacity(payload.len() + 8);
+        let next = put_packet(&mut packets, sequence, payload);
+        self.write(packets.freeze()).await?;
+        Ok(next)
+    }
+
+    /// Refuses a client before its login: there are too many.
+    pub(crate) async fn turn_away(&mut self) {
+        let mut payload = BytesMut::new();
+        let text = "Too many connections";
+        ErrPacket::new(codes::ER_CON_COUNT_ERROR, text).encode_before_login(&mut payload);
+        // That it may not hear it changes nothing.
+        let _ = self.send(0, &payload).await;
+        self.close().await;
+    }
+
+    /// Closes the connection so that what was sent last arrives: a socket that is closed with bytes
+    /// unread takes back what its peer has not read.
+    pub(crate) async fn close(&mut self) {
+        let linger = async {
+            self.io.shutdown().await?;
+            let mut left = LINGER_BYTES;
+            while left > 0 {
+                self.read.clear();
+                match buffer::append(&mut self.io, &mut self.read).await? {
+                    0 => break,
+                    read => left = left.saturating_sub(read),
+                }
+            }
+            std::io::Result::Ok(())
+        };
+        // It is closed in any event.
+        let _ = tokio::time::timeout(LINGER, linger).await;
+    }
+
+    async fn write(&mut self, bytes: Bytes) -> Result<(), Error> {
+        let mut frames = buffer::Frames::from_elem(bytes, 1);
+        buffer::write_frames(&mut self.io, &mut frames).await.map_err(Error::client)
+    }
+}

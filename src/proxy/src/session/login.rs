@@ -1,0 +1,251 @@
+//! A client's login: greeting, TLS, authentication, schema.
+
+use super::{Client, Context, call, refuse, stack};
+use crate::{greeter::Greeter, stream::Stream, users::{Admitted, Users}};
+use bytes::BytesMut;
+use chain::{
+    Command, Error, Outcome, Reply, Session, Stack,
+    command::Asker,
+    session::{Peer, View},
+};
+use std::sync::Arc;
+use tokio_rustls::{TlsAcceptor, TlsStream};
+use wire::{
+    auth::{Nonce, RsaKeyPair, ServerAuth, random_nonce, server},
+    capability::Capabilities,
+    command::CommandCode,
+    err::{ErrPacket, ErrorCode, codes},
+    greeting::Greeting,
+    login::{LoginRequest, SslRequest},
+    ok::OkPacket,
+    packet::HEADER_LEN,
+    status::Status,
+};
+
+/// What a listener knows about logins.
+pub(crate) struct Entrance {
+    pub(crate) greeter: Greeter,
+    pub(crate) users: Arc<Users>,
+    pub(crate) tls: Option<TlsAcceptor>,
+    /// A client without TLS is refused.
+    pub(crate) tls_required: bool,
+    /// For passwords over channels that are not secure.
+    pub(crate) key: Arc<RsaKeyPair>,
+    pub(crate) address: Arc<str>,
+    pub(crate) port: u16,
+}
+
+/// A session whose client has been let in.
+pub(crate) struct LoggedIn {
+    pub(crate) session: Session,
+    pub(crate) stack: Stack,
+    _admitted: Admitted,
+}
+
+/// Longest packet before the login is complete, in bytes of payload.
+const LIMIT: usize = 128 * 1024;
+
+/// MySQL's error for a client that must use TLS and does not.
+const SECURE_TRANSPORT_REQUIRED: ErrorCode = ErrorCode { code: 3159, sqlstate: *b"HY000" };
+
+impl Entrance {
+    /// Lets a client in, or tells it why not and gives the reason.
+    pub(crate) async fn login(
+        &self,
+        client: &mut Client,
+        context: &Context,
+        peer: Peer,
+        id: u32,
+    ) -> Result<LoggedIn, Error> {
+        let nonce = random_nonce();
+        let greeting = self.greet(client, nonce, id).await?;
+        let (request, seq) = self.request(client, greeting.capabilities).await?;
+        let capabilities = request.capabilities.intersection(greeting.capabilities);
+        let (admitted, seq) = self.admit(client, &request, &greeting, peer, seq).await?;
+        let user = admitted.user();
+        let mut session = Session::new(View {
+            id,
+            user: user.account.user.clone(),
+            schema: None,
+            peer,
+            listener: self.address.clone(),
+            port: self.port,
+            capabilities,
+            collation: request.collation,
+            hostgroup: chain::HostgroupId(user.hostgroup),
+            topology: context.topology.clone(),
+        });
+        let mut stack = stack(context, &user.backend);
+        let schema = request.schema;
+        if schema.is_empty() {
+            let mut payload = BytesMut::new();
+            let ok = OkPacket { status: Status::AUTOCOMMIT, ..OkPacket::default() };
+            ok.encode(&mut payload, capabilities);
+            client.send(seq, &payload).await?;
+        } else {
+            enter(client, &mut session, &mut stack, schema, seq).await?;
+        }
+        Ok(LoggedIn { session, stack, _admitted: admitted })
+    }
+
+    async fn greet(&self, client: &mut Client, nonce: Nonce, id: u32) -> Result<Greeting, Error> {
+        let secure = client.io.is_secure();
+        let greeting = match self.greeter.greeting(nonce, id, self.tls.is_some() && !secure).await {
+            Ok(greeting) => greeting,
+            Err(refusal) => {
+                let mut payload = BytesMut::new();
+                refusal.encode_before_login(&mut payload);
+                client.send(0, &payload).await?;
+                return Err(Error::backend(refusal.message_lossy().into_owned()));
+            }
+        };
+        let mut payload = BytesMut::new();
+        greeting.encode(&mut payload);
+        client.send(0, &payload).await?;
+        Ok(greeting)
+    }
+
+    /// Reads the login, under TLS where the client asks for it; also gives the sequence id that
+    /// comes next.
+    async fn request(
+        &self,
+        client: &mut Client,
+        offered: Capabilities,
+    ) -> Result<(LoginRequest, u8), Error> {
+        let mut message = client.required_message(LIMIT).await?;
+        let malformed = |_| Error::client("a malformed login");
+        if SslRequest::decode(&message.payload()).map_err(malformed)?.is_some() {
+            let Some(tls) = self.tls.as_ref().filter(|_| offered.contains(Capabilities::SSL)) else {
+                return Err(bad_handshake(client, message.next_seq).await);
+            };
+            // What came in clear behind the request could be anybody's.
+            if !client.read.is_empty() {
+                return Err(Error::client("bytes in clear behind the request for TLS"));
+            }
+            client.upgrade(tls).await?;
+            message = client.required_message(LIMIT).await?;
+        } else if self.tls_required && !client.io.is_secure() {
+            let text = "Connections using insecure transport are prohibited by this proxy";
+            let refusal = ErrPacket::new(SECURE_TRANSPORT_REQUIRED, text);
+            return Err(denied(client, message.next_seq, &refusal).await);
+        }
+        match LoginRequest::decode(&message.payload()) {
+            Ok(request) => Ok((request, message.next_seq)),
+            Err(_) => Err(bad_handshake(client, message.next_seq).await),
+        }
+    }
+
+    /// Finds out whether the client is who it says it is, and has room for it.
+    async fn admit(
+        &self,
+        client: &mut Client,
+        request: &LoginRequest,
+        greeting: &Greeting,
+        peer: Peer,
+        mut seq: u8,
+    ) -> Result<(Admitted, u8), Error> {
+        let user = self.users.find(&request.user);
+        let expected = server::Expected {
+            password: user.map(|known| (*known.user().account.password).clone()),
+            plugin: greeting.plugin.clone(),
+            nonce: greeting.nonce,
+            secure: client.io.is_secure(),
+            key: Some(self.key.clone()),
+            full: false,
+        };
+        let can_switch = request.capabilities.contains(Capabilities::PLUGIN_AUTH);
+        let named = request.plugin().clone();
+        let mut auth =
+            ServerAuth::new(expected, &named, can_switch, request.auth_response.expose());
+        let accepted = loop {
+            match auth.step() {
+                server::Step::Send(payload) => seq = client.send(seq, &payload).await?,
+                server::Step::Read => {
+                    let message = client.required_message(LIMIT).await?;
+                    seq = message.next_seq;
+                    auth.receive(&message.payload());
+                }
+                server::Step::Accept => break true,
+                server::Step::Deny => break false,
+            }
+        };
+        let name = String::from_utf8_lossy(&request.user);
+        let Some(user) = user.filter(|_| accepted) else {
+            let using = if request.auth_response.expose().iter().all(|byte| *byte == 0) { "NO" } else { "YES" };
+            let text = format!("Access denied for user '{name}'@'{peer}' (using password: {using})");
+            let refusal = ErrPacket::new(codes::ER_ACCESS_DENIED_ERROR, text);
+            return Err(denied(client, seq, &refusal).await);
+        };
+        match user.admit() {
+            Some(admitted) => Ok((admitted, seq)),
+            None => {
+                let text = format!(
+                    "User {name} already has more than 'max_user_connections' active connections"
+                );
+                let refusal = ErrPacket::new(codes::ER_TOO_MANY_USER_CONNECTIONS, text);
+                Err(denied(client, seq, &refusal).await)
+            }
+        }
+    }
+}
+
+/// Takes the session into its schema, on a server: only that one knows whether the schema is there
+/// and may be used. The server's reply is the reply to the login.
+async fn enter(
+    client: &mut Client,
+    session: &mut Session,
+    stack: &mut Stack,
+    schema: Vec<u8>,
+    seq: u8,
+) -> Result<(), Error> {
+    let command = Command::new(session.clone(), CommandCode::INIT_DB, &schema);
+    let command = command.asked_by(Asker::Filter("login"));
+    let answer = match call(stack, command).await.map(Reply::into_outcome) {
+        Ok(Outcome::Body(body)) => body.collect(LIMIT).await,
+        Ok(Outcome::Handover(_)) => Err(Error::filter("handed over before the login was complete")),
+        Err(error) => Err(error),
+    };
+    match answer {
+        Ok(answer) => {
+            client.send(seq, answer.end.packet.get(HEADER_LEN..).unwrap_or_default()).await?;
+            if let Some(code) = answer.end.error {
+                return Err(Error::client(format!("the server refuses the schema: error {code}")));
+            }
+            session.set_status(answer.end.status.unwrap_or(Status::AUTOCOMMIT));
+            session.update(|view| view.schema = Some(schema.into()));
+            Ok(())
+        }
+        Err(error) => {
+            let code = ErrorCode { code: error.code(), sqlstate: error.sqlstate() };
+            refuse(client, seq, &ErrPacket::new(code, error.message())).await?;
+            Err(error)
+        }
+    }
+}
+
+async fn bad_handshake(client: &mut Client, seq: u8) -> Error {
+    denied(client, seq, &ErrPacket::new(codes::ER_HANDSHAKE_ERROR, "Bad handshake")).await
+}
+
+/// Tells the client why it is not let in. That it may not hear it changes nothing.
+async fn denied(client: &mut Client, seq: u8, refusal: &ErrPacket) -> Error {
+    let _ = refuse(client, seq, refusal).await;
+    Error::client(format!("login refused: error {}", refusal.code))
+}
+
+impl Client {
+    /// The next message of a conversation that is not over.
+    async fn required_message(&mut self, limit: usize) -> Result<wire::packet::Message, Error> {
+        let message = self.message(limit).await?;
+        message.ok_or_else(|| Error::client("the client closed during the login"))
+    }
+
+    /// Goes on under TLS.
+    async fn upgrade(&mut self, tls: &TlsAcceptor) -> Result<(), Error> {
+        let plain = std::mem::replace(&mut self.io, Stream::Closed);
+        let secured = tls.accept(plain).await;
+        let secured = secured.map_err(|e| Error::client(format!("TLS: {e}")))?;
+        self.io = TlsStream::from(secured).into();
+        Ok(())
+    }
+}

@@ -1,0 +1,141 @@
+//! One end of a connection, whatever it is made of.
+
+use pin_project_lite::pin_project;
+use socket2::SockRef;
+use std::{
+    io::{self, IoSlice},
+    mem::MaybeUninit,
+    pin::Pin,
+    task::{Context, Poll},
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::{TcpStream, UnixStream},
+};
+use tokio_rustls::TlsStream;
+
+pin_project! {
+    /// A byte stream to a client or a server. An enum and not a trait object: reads and writes on
+    /// the main path are direct calls.
+    #[project = Projected]
+    pub(crate) enum Stream {
+        Tcp { #[pin] io: TcpStream },
+        Unix { #[pin] io: UnixStream },
+        /// Nothing any more: what it was is being made into something else.
+        Closed,
+        // Boxed: rustls keeps about a kilobyte of state, and most streams have none.
+        Tls { #[pin] io: Box<TlsStream<Stream>> },
+    }
+}
+
+impl Stream {
+    /// Whether what is written here cannot be read on the way: TLS, or a unix socket.
+    pub(crate) fn is_secure(&self) -> bool {
+        matches!(self, Self::Unix { .. } | Self::Tls { .. })
+    }
+}
+
+impl Stream {
+    /// Whether there is something to read, or the peer has closed. Asks the system; reads nothing.
+    pub(crate) fn has_news(&self) -> bool {
+        let mut byte = [MaybeUninit::uninit()];
+        let peeked = match self {
+            Self::Tcp { io } => SockRef::from(io).peek(&mut byte),
+            Self::Unix { io } => SockRef::from(io).peek(&mut byte),
+            Self::Tls { io } => return io.get_ref().0.has_news(),
+            Self::Closed => return true,
+        };
+        !matches!(peeked, Err(e) if e.kind() == io::ErrorKind::WouldBlock)
+    }
+}
+
+impl From<TcpStream> for Stream {
+    fn from(io: TcpStream) -> Self {
+        Self::Tcp { io }
+    }
+}
+
+impl From<UnixStream> for Stream {
+    fn from(io: UnixStream) -> Self {
+        Self::Unix { io }
+    }
+}
+
+impl From<TlsStream<Stream>> for Stream {
+    fn from(io: TlsStream<Stream>) -> Self {
+        Self::Tls { io: Box::new(io) }
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.project() {
+            Projected::Tcp { io } => io.poll_read(cx, buf),
+            Projected::Unix { io } => io.poll_read(cx, buf),
+            Projected::Tls { io } => closed_is_the_end(io.poll_read(cx, buf)),
+            Projected::Closed => Poll::Ready(Ok(())),
+        }
+    }
+}
+
+/// A peer that closes without close_notify has closed: MySQL's servers and clients do so.
+fn closed_is_the_end(read: Poll<io::Result<()>>) -> Poll<io::Result<()>> {
+    match read {
+        Poll::Ready(Err(e)) if e.kind() == io::ErrorKind::UnexpectedEof => Poll::Ready(Ok(())),
+        read => read,
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.project() {
+            Projected::Tcp { io } => io.poll_write(cx, buf),
+            Projected::Unix { io } => io.poll_write(cx, buf),
+            Projected::Tls { io } => io.poll_write(cx, buf),
+            Projected::Closed => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.project() {
+            Projected::Tcp { io } => io.poll_write_vectored(cx, bufs),
+            Projected::Unix { io } => io.poll_write_vectored(cx, bufs),
+            Projected::Tls { io } => io.poll_write_vectored(cx, bufs),
+            Projected::Closed => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.project() {
+            Projected::Tcp { io } => io.poll_flush(cx),
+            Projected::Unix { io } => io.poll_flush(cx),
+            Projected::Tls { io } => io.poll_flush(cx),
+            Projected::Closed => Poll::Ready(Ok(())),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.project() {
+            Projected::Tcp { io } => io.poll_shutdown(cx),
+            Projected::Unix { io } => io.poll_shutdown(cx),
+            Projected::Tls { io } => io.poll_shutdown(cx),
+            Projected::Closed => Poll::Ready(Ok(())),
+        }
+    }
+}

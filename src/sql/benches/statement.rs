@@ -1,0 +1,31 @@
+//! What a statement costs to look at.
+
+use divan::{Bencher, black_box};
+use sql::{Dialect, Lexer, peek, statement};
+
+const POINT: &[u8] = b"SELECT c FROM sbtest1 WHERE id=4711";
+const COMMENTED: &[u8] = b"/* hostgroup=1 */ SELECT c FROM sbtest1 WHERE id=4711";
+const LONG: &[u8] = b"SELECT o.id, o.created_at, c.name, SUM(i.price * i.amount) AS total FROM orders o \
+JOIN customers c ON c.id = o.customer_id JOIN items i ON i.order_id = o.id WHERE o.state IN ('open', \
+'paid') AND o.created_at > '2024-01-01' GROUP BY o.id ORDER BY total DESC LIMIT 50";
+const TEXTS: [&[u8]; 3] = [POINT, COMMENTED, LONG];
+
+fn main() {
+    assert_eq!(LONG.len(), 259);
+    divan::main();
+}
+
+#[divan::bench(args = [0, 1, 2])]
+fn peeks(bencher: Bencher<'_, '_>, text: usize) {
+    bencher.bench(|| peek(black_box(TEXTS[text])));
+}
+
+#[divan::bench(args = [0, 1, 2])]
+fn lexes(bencher: Bencher<'_, '_>, text: usize) {
+    bencher.bench(|| Lexer::new(black_box(TEXTS[text]), Dialect::default()).count());
+}
+
+#[divan::bench(args = [0, 1, 2])]
+fn classifies(bencher: Bencher<'_, '_>, text: usize) {
+    bencher.bench(|| statement(black_box(TEXTS[text]), Dialect::default()));
+}

@@ -1,0 +1,37 @@
+//! The lexer: what kind of statement a text is, without parsing it.
+//!
+//! ```text
+//! text ──▶ Lexer ──▶ tokens ──▶ statement() ──▶ Statement { verb, class, needs, multi, ... }
+//!   └────▶ peek() ──▶ Verb                      (nothing but the first keyword)
+//! ```
+//!
+//! Texts are bytes: they come in any charset, and nothing here panics on any of them, allocates in
+//! the common case, or follows the grammar further than the class needs. Where the lexer cannot be
+//! sure, the answer is [`Class::Write`] or [`Class::Unknown`], never [`Class::Read`].
+//!
+//! ```
+//! use sql::{Class, Dialect, Verb, statement};
+//!
+//! let text = b"/* nightly */ WITH old AS (SELECT id FROM a) DELETE FROM b WHERE id IN (SELECT id FROM old)";
+//! let found = statement(text, Dialect::default());
+//! assert_eq!((found.verb, found.class), (Verb::Delete, Class::Write));
+//! ```
+
+#![deny(missing_docs)]
+
+mod class;
+mod cursor;
+mod dialect;
+mod functions;
+mod head;
+mod lexer;
+mod scan;
+mod statement;
+mod verb;
+mod words;
+
+pub use class::{Class, Needs};
+pub use dialect::{Charset, Dialect, Server, Vendor};
+pub use lexer::{Kind, Lexer, Token};
+pub use statement::{Span, Statement, statement};
+pub use verb::{Verb, peek};

@@ -1,0 +1,150 @@
+//! What may stand on the command line.
+
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// Towpath stands between an application and its MySQL or MariaDB servers.
+///
+/// What happens to a command on its way (which server it goes to, and what is done with it) is a
+/// chain of filters written down in one TOML file.
+#[derive(Debug, Parser)]
+#[command(name = "towpath", version, arg_required_else_help = true, after_long_help = EXAMPLES)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  towpath demo                       three real servers with the proxy in front, to play with
+  towpath demo --yes --once          the same as a scripted tour: which server ran what
+  towpath check towpath.toml         every mistake in the file, with its line
+  towpath run towpath.toml           the proxy; Ctrl-C or SIGTERM ends it gracefully
+  towpath schema > schema.json       for editors that complete and check TOML";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run the proxy that FILE describes
+    ///
+    /// Runs in the foreground and logs to standard error. SIGINT (Ctrl-C) and SIGTERM end it
+    /// gracefully: no new clients, and those that are there have `shutdown.grace` to finish. A
+    /// second signal ends it at once.
+    Run {
+        /// The configuration, in TOML
+        file: PathBuf,
+    },
+    /// Say everything that is wrong with FILE
+    ///
+    /// Nothing is started. Exits 0 when the file is good and 1 when it is not; each mistake is
+    /// shown with its file, line, column, the line itself, and a hint.
+    Check {
+        /// The configuration, in TOML
+        file: PathBuf,
+    },
+    /// Print the JSON Schema of the configuration file
+    Schema,
+    /// Try it: a real primary, two replicas, and the proxy in front of them
+    ///
+    /// Starts a MariaDB primary and two replicas with Towpath in front, and removes them at the
+    /// end. The servers live in a directory of their own and listen on free loopback ports; no
+    /// service, no file and no data of this machine's is touched. Ctrl-C stops and removes all of
+    /// it (so do SIGTERM and a closed terminal; only SIGKILL leaves the servers behind).
+    ///
+    /// Where MariaDB's programs are missing, the distribution's packages mariadb-server-core,
+    /// mariadb-client-core and openssl are installed, which start no service. It asks first.
+    #[command(after_long_help = DEMO_EXAMPLES)]
+    Demo(DemoOptions),
+}
+
+/// How the demo is to run.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct DemoOptions {
+    /// Install missing packages without asking
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+    /// Run a scripted tour through the proxy instead of waiting for Ctrl-C
+    ///
+    /// Prints which server ran which statement, read from the servers' own logs. Exits 0 only if
+    /// every statement ran where it should have.
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// The proxy's port on 127.0.0.1 [default: 6033, or a free one if that is taken]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) port: Option<u16>,
+    /// Where the servers live, a directory to be made [default: a new directory among the temporary files]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Leave the directory (data, logs, configuration) behind at the end
+    ///
+    /// The servers are stopped in any case.
+    #[arg(long)]
+    pub(crate) keep: bool,
+}
+
+const DEMO_EXAMPLES: &str = "\
+Examples:
+  towpath demo                       asks before it installs anything
+  towpath demo --yes --once          for scripts: exit code 0 when all went as it should
+  towpath demo --dir ./demo --keep   look at data, logs and configuration afterwards
+
+Exit codes:
+  0    all well (without --once: ended by Ctrl-C or SIGTERM while running)
+  1    something failed, or the tour found a statement on the wrong server
+  2    packages are missing and may not be installed; the command to do so is printed
+  130  interrupted before it was ready";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn help(path: &[&str]) -> String {
+        let mut command = Cli::command();
+        command.build();
+        let found = path.iter().fold(&mut command, |c, name| {
+            c.find_subcommand_mut(name).expect("the subcommand is declared above")
+        });
+        found.render_long_help().to_string()
+    }
+
+    #[test]
+    fn declaration_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn help_says_what_matters() {
+        let top = help(&[]);
+        for word in ["run", "check", "schema", "demo", "--version", "Examples:", "--yes --once"] {
+            assert!(top.contains(word), "{word:?} is not in:\n{top}");
+        }
+        let demo = help(&["demo"]);
+        for word in [
+            "--yes",
+            "--once",
+            "--port",
+            "--dir",
+            "--keep",
+            "primary",
+            "two replicas",
+            "Ctrl-C",
+            "mariadb-server-core",
+            "6033",
+            "Exit codes:",
+            "no service",
+        ] {
+            assert!(demo.contains(word), "{word:?} is not in:\n{demo}");
+        }
+        let run = help(&["run"]);
+        assert!(run.contains("SIGTERM") && run.contains("<FILE>"), "{run}");
+    }
+
+    #[test]
+    fn port_zero_and_surplus_words_are_refused() {
+        assert!(Cli::try_parse_from(["towpath", "demo", "--port", "0"]).is_err());
+        assert!(Cli::try_parse_from(["towpath", "demo", "--port", "70000"]).is_err());
+        assert!(Cli::try_parse_from(["towpath", "run"]).is_err());
+        assert!(Cli::try_parse_from(["towpath", "run", "a.toml", "b.toml"]).is_err());
+        assert!(Cli::try_parse_from(["towpath", "demo", "-y", "--port", "6033"]).is_ok());
+    }
+}

@@ -1,0 +1,182 @@
+//! Towards a client: is it who it says it is?
+
+use super::{
+    ASK_KEY, AuthSwitch, FAST_OK, FULL, Nonce, Plugin, RsaKeyPair, Secret, more_data, random,
+    scramble::{scramble, xor_nonce},
+};
+use bytes::{Bytes, BytesMut};
+use std::sync::Arc;
+use zeroize::Zeroizing;
+
+/// What a client is to be tested against.
+#[derive(Clone, Debug)]
+pub struct Expected {
+    /// The account's password; `None` if there is no such account. The client cannot tell a missing
+    /// account from a wrong password: the steps are the same.
+    pub password: Option<Secret>,
+    /// The account's plugin: [`Plugin::NativePassword`] or [`Plugin::CachingSha2Password`].
+    pub plugin: Plugin,
+    /// The nonce of the greeting.
+    pub nonce: Nonce,
+    /// Whether nobody can listen in: TLS, or a unix socket.
+    pub secure: bool,
+    /// The key for passwords over channels that are not secure; without it, full authentication
+    /// over them is denied.
+    pub key: Option<Arc<RsaKeyPair>>,
+    /// Whether caching_sha2_password asks for the password itself, as servers do that have not
+    /// cached it, instead of testing the scramble.
+    pub full: bool,
+}
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Send this payload, then ask again.
+    Send(Bytes),
+    /// Read a payload, give it to [`ServerAuth::receive`], then ask again.
+    Read,
+    /// The client is who it says it is. The caller sends OK.
+    Accept,
+    /// It is not, or it cannot show it. The caller sends ERR 1045.
+    Deny,
+}
+
+/// The machine for one login or COM_CHANGE_USER.
+#[derive(Debug)]
+pub struct ServerAuth {
+    expected: Expected,
+    /// The password to test against: a random one if there is no account.
+    password: Secret,
+    known: bool,
+    state: State,
+    outgoing: Option<Bytes>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// The auth switch is out.
+    Switched,
+    /// The client knows that it must send the password itself.
+    Full,
+    /// The client has the public key.
+    KeySent,
+    Accepted,
+    Denied,
+}
+
+impl ServerAuth {
+    /// Begins with what the login says: its plugin, whether it can be asked for another
+    /// ([`Capabilities::PLUGIN_AUTH`](crate::Capabilities::PLUGIN_AUTH)), and its response.
+    #[must_use]
+    pub fn new(expected: Expected, plugin: &Plugin, can_switch: bool, response: &[u8]) -> Self {
+        let known = expected.password.is_some();
+        let password = expected.password.clone().unwrap_or_else(|| {
+            let mut unknown = [0; 16];
+            random(&mut unknown);
+            Secret::from(unknown)
+        });
+        let mut auth = Self { expected, password, known, state: State::Denied, outgoing: None };
+        if *plugin == auth.expected.plugin && auth.fits(response) {
+            auth.state = auth.judge(response);
+        } else if can_switch {
+            auth.state = auth.switch();
+        }
+        auth
+    }
+
+    /// What to do next.
+    #[must_use]
+    pub fn step(&mut self) -> Step {
+        if let Some(payload) = self.outgoing.take() {
+            return Step::Send(payload);
+        }
+        match self.state {
+            State::Accepted => Step::Accept,
+            State::Denied => Step::Deny,
+            State::Switched | State::Full | State::KeySent => Step::Read,
+        }
+    }
+
+    /// Takes the payload that was read. Whatever does not belong there leads to [`Step::Deny`].
+    pub fn receive(&mut self, payload: &[u8]) {
+        self.state = match self.state {
+            State::Switched if self.fits(payload) => self.judge(payload),
+            State::Full if self.expected.secure => self.compare_clear(payload),
+            State::Full if *payload == [ASK_KEY] => self.send_key(),
+            State::Full | State::KeySent => self.compare_encrypted(payload),
+            State::Switched | State::Accepted | State::Denied => State::Denied,
+        };
+    }
+
+    /// Whether a first response can be one of the account's plugin.
+    fn fits(&self, response: &[u8]) -> bool {
+        let full = match self.expected.plugin {
+            Plugin::NativePassword => 20,
+            Plugin::CachingSha2Password => 32,
+            Plugin::Other(_) => return false,
+        };
+        response.len() == full || is_empty_password(response)
+    }
+
+    fn switch(&mut self) -> State {
+        let Expected { plugin, nonce, .. } = &self.expected;
+        if matches!(plugin, Plugin::Other(_)) {
+            return State::Denied;
+        }
+        let mut payload = BytesMut::new();
+        AuthSwitch { plugin: plugin.clone(), data: nonce.to_vec() }.encode(&mut payload);
+        self.outgoing = Some(payload.freeze());
+        State::Switched
+    }
+
+    /// Judges a first response that fits.
+    fn judge(&mut self, response: &[u8]) -> State {
+        let Expected { plugin, nonce, full, .. } = &self.expected;
+        let wanted = scramble(plugin, self.password.expose(), nonce).unwrap_or_default();
+        if is_empty_password(response) || wanted.is_empty() {
+            return self.verdict(is_empty_password(response) && wanted.is_empty());
+        }
+        let caching = *plugin == Plugin::CachingSha2Password;
+        if caching && *full {
+            self.outgoing = Some(more_data(&[FULL]));
+            return State::Full;
+        }
+        let right = wanted == Secret::from(response);
+        if caching && right && self.known {
+            self.outgoing = Some(more_data(&[FAST_OK]));
+        }
+        self.verdict(right)
+    }
+
+    fn send_key(&mut self) -> State {
+        let Some(key) = &self.expected.key else { return State::Denied };
+        self.outgoing = Some(more_data(key.public_pem().as_bytes()));
+        State::KeySent
+    }
+
+    /// The password as it is, closed by a NUL.
+    fn compare_clear(&self, payload: &[u8]) -> State {
+        match payload.strip_suffix(&[0]) {
+            Some(password) => self.verdict(self.password == Secret::from(password)),
+            None => State::Denied,
+        }
+    }
+
+    fn compare_encrypted(&self, payload: &[u8]) -> State {
+        let Some(Ok(plain)) = self.expected.key.as_ref().map(|key| key.decrypt(payload)) else {
+            return State::Denied;
+        };
+        let mut plain: Zeroizing<Vec<u8>> = plain;
+        xor_nonce(&mut plain, &self.expected.nonce);
+        self.compare_clear(&plain)
+    }
+
+    fn verdict(&self, right: bool) -> State {
+        if right && self.known { State::Accepted } else { State::Denied }
+    }
+}
+
+/// Clients send nothing, or a NUL alone, for an empty password.
+fn is_empty_password(response: &[u8]) -> bool {
+    matches!(response, [] | [0])
+}

@@ -1,0 +1,158 @@
+//! How a reply ended, read from the packets that are kept.
+
+use super::{Expect, Part, ReplyError, ReplyScanner};
+use crate::{
+    Capabilities, CommandCode, DecodeError, EofPacket, Status, command::statement::PrepareOk, err,
+    ok::OkParts, read::Reader,
+};
+
+/// How a reply ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReplyEnd {
+    /// Wire length of the last message, headers included; 0 if the reply has none.
+    pub terminator: usize,
+    /// The server's status; `None` after ERR and where no packet carries it.
+    pub status: Option<Status>,
+    /// The error, if the reply ended with one.
+    pub error: Option<ErrHead>,
+    /// Number of warnings.
+    pub warnings: u16,
+    /// Whether any OK packet of the reply reported a change of session state.
+    pub tracked: bool,
+}
+
+/// An error's number and SQLSTATE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ErrHead {
+    /// The error's number.
+    pub code: u16,
+    /// The five characters of its SQLSTATE; `HY000` if the packet has none.
+    pub sqlstate: [u8; 5],
+}
+
+/// The code of an ERR packet that reports progress instead (MariaDB).
+const PROGRESS: u16 = 0xFFFF;
+
+impl ReplyScanner {
+    /// Draws the conclusions from a message that was kept.
+    pub(super) fn finish(&mut self, part: Part) -> Result<(), ReplyError> {
+        match part {
+            Part::Ok => {
+                let status = self.read_ok()?;
+                self.end_result(status);
+            }
+            Part::Eof => {
+                let EofPacket { warnings, status } = EofPacket::decode(&self.kept.bytes)?;
+                self.end.warnings = warnings;
+                self.end_eof(status);
+            }
+            Part::Err => {
+                let error = ErrHead::decode(&self.kept.bytes)?;
+                let reports = self.caps.contains(Capabilities::PROGRESS);
+                if !(reports && error.code == PROGRESS) {
+                    self.end.error = Some(error);
+                    self.end.status = None;
+                    self.end_reply();
+                }
+            }
+            Part::Count => self.expect = self.read_count()?,
+            Part::Prepared => {
+                let prepared = PrepareOk::decode(&self.kept.bytes, self.caps)?;
+                self.end.warnings = prepared.warnings;
+                self.prepared = Some(prepared);
+                self.begin_definitions(prepared);
+            }
+            Part::Text => self.end_reply(),
+            Part::Upload => {}
+        }
+        Ok(())
+    }
+
+    fn read_ok(&mut self) -> Result<Status, DecodeError> {
+        let parts = if self.kept.cut {
+            OkParts::decode_numbers(&self.kept.bytes)?
+        } else {
+            OkParts::decode(&self.kept.bytes, self.caps)?
+        };
+        self.end.warnings = parts.warnings;
+        if parts.status.contains(Status::SESSION_STATE_CHANGED) {
+            self.end.tracked = true;
+            self.session_state.add(parts.state);
+            self.session_state.cut |= self.kept.cut;
+        }
+        Ok(parts.status)
+    }
+
+    /// An EOF: behind column definitions, or behind rows.
+    fn end_eof(&mut self, status: Status) {
+        match self.expect {
+            // A cursor was opened: this EOF is the only one.
+            Expect::ColumnsEnd if !status.contains(Status::CURSOR_EXISTS) => {
+                self.expect = Expect::Rows;
+            }
+            Expect::DefinitionsEnd(then) => {
+                self.end.status = Some(status);
+                self.expect = Expect::definitions(then, 0);
+                if self.expect == Expect::Nothing {
+                    self.end_reply();
+                }
+            }
+            _ => self.end_result(status),
+        }
+    }
+
+    /// One result is complete; another may follow.
+    fn end_result(&mut self, status: Status) {
+        self.end.status = Some(status);
+        let several = matches!(
+            self.command,
+            CommandCode::QUERY | CommandCode::STMT_EXECUTE | CommandCode::STMT_BULK_EXECUTE
+        );
+        if several && status.contains(Status::MORE_RESULTS_EXISTS) {
+            self.expect = Expect::Response;
+        } else {
+            self.end_reply();
+        }
+    }
+
+    fn end_reply(&mut self) {
+        self.expect = Expect::Nothing;
+        self.end.terminator = self.message_len;
+    }
+
+    /// The number of columns, and whether their definitions follow.
+    fn read_count(&self) -> Result<Expect, DecodeError> {
+        let mut r = Reader::new(&self.kept.bytes);
+        let columns = r.int("column count")?;
+        if columns == 0 {
+            return Err(DecodeError::Invalid("column count"));
+        }
+        let optional = Capabilities::OPTIONAL_RESULTSET_METADATA | Capabilities::CACHE_METADATA;
+        let follow = !self.caps.intersects(optional) || r.peek() != Some(0);
+        Ok(if follow { Expect::Columns(columns) } else { Expect::columns_end(self.caps) })
+    }
+
+    fn begin_definitions(&mut self, prepared: PrepareOk) {
+        self.expect = match prepared.metadata_follows {
+            true => Expect::definitions(prepared.parameters, prepared.columns),
+            false => Expect::Nothing,
+        };
+        if self.expect == Expect::Nothing {
+            self.end_reply();
+        }
+    }
+}
+
+impl ErrHead {
+    fn decode(payload: &[u8]) -> Result<Self, DecodeError> {
+        let mut r = Reader::new(payload);
+        r.u8("ERR header")?;
+        let code = r.u16("error code")?;
+        let mut sqlstate = err::GENERAL_STATE;
+        if r.peek() == Some(b'#') && r.len() >= 6 {
+            r.u8("SQLSTATE marker")?;
+            sqlstate = r.array("SQLSTATE")?;
+        }
+        Ok(Self { code, sqlstate })
+    }
+}

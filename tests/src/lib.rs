@@ -1,0 +1,55 @@
+//! The test bed: real servers, a Towpath process in front of them, clients to compare with.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`cluster`] | the MariaDB and MySQL clusters that `./tests/run` keeps up |
+//! | [`proxy`] | one Towpath process with a configuration of its own |
+//! | [`client`] | a client that keeps every byte it received |
+//! | [`transcript`] | one script directly and through the proxy, compared byte for byte |
+//! | [`program`] | command lines (`mariadb`, `mysql`, `sysbench`, Python) with a time limit |
+//! | [`skip`] | tests that cannot run here say so |
+//!
+//! A test asks for a cluster by vendor; where there is none it is left out, with a loud line.
+
+pub mod client;
+pub mod cluster;
+pub mod program;
+pub mod proxy;
+pub mod skip;
+pub mod transcript;
+pub mod wait;
+
+pub use client::{Client, Login};
+pub use cluster::{Cluster, Schema, Vendor};
+pub use proxy::{Proxy, Setup};
+
+/// How much a run of the tests does, from `TOWPATH_TEST_SCALE`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Scale {
+    /// No load, no big results.
+    Fast,
+    /// What continuous integration does.
+    Normal,
+    /// Long soaks.
+    Full,
+}
+
+impl Scale {
+    /// The scale of this run; [`Scale::Normal`] where nothing is said.
+    pub fn of_this_run() -> Self {
+        match std::env::var("TOWPATH_TEST_SCALE").as_deref() {
+            Ok("fast") => Self::Fast,
+            Ok("full") => Self::Full,
+            _ => Self::Normal,
+        }
+    }
+
+    /// True when load and big results are wanted; otherwise the test is reported as left out.
+    pub fn is_for_load() -> bool {
+        let wanted = Self::of_this_run() > Self::Fast;
+        if !wanted {
+            skip::report("load tests are left out by --fast");
+        }
+        wanted
+    }
+}

@@ -1,0 +1,166 @@
+//! Who gets in, and what those are told who do not.
+
+use anyhow::Result;
+use e2e::{Client, Cluster, Login, Proxy, Setup};
+use wire::{Capabilities, CommandCode};
+
+on_both_vendors!(
+    the_accounts_of_the_file,
+    refusals_are_the_servers,
+    a_schema_at_login,
+    every_plugin_a_client_may_begin_with,
+    the_greeting_looks_like_the_servers,
+    a_unix_socket,
+    an_unknown_user_waits_no_less,
+    garbage_before_login,
+    more_connections_than_allowed,
+);
+
+fn the_accounts_of_the_file(cluster: &Cluster) -> Result<()> {
+    let proxy = Proxy::start(cluster)?;
+    for name in ["admin", "app", "app_ro", "app_nopw", "sbtest"] {
+        let mut client = proxy.connect(&cluster.login(name))?;
+        let rows = client.rows("SELECT CURRENT_USER()")?;
+        assert_eq!(rows, [[Some(format!("{name}@%"))]]);
+        client.quit()?;
+    }
+    Ok(())
+}
+
+/// The error directly and through the proxy; the host in it is where the server saw the client.
+fn refused(cluster: &Cluster, proxy: &Proxy, login: &Login) -> Result<()> {
+    let mut errors = Vec::new();
+    for address in [&cluster.addresses[0], &proxy.address] {
+        let Err(refused) = Client::connect(address, login) else {
+            panic!("{address} lets {:?} in", login.user)
+        };
+        errors.push(refused.to_string());
+    }
+    assert_eq!(errors[0], errors[1]);
+    assert!(errors[0].starts_with("ERR "), "{errors:?}");
+    Ok(())
+}
+
+fn refusals_are_the_servers(cluster: &Cluster) -> Result<()> {
+    let proxy = Proxy::start(cluster)?;
+    let app = cluster.login("app");
+    refused(cluster, &proxy, &Login::new("app", "wrong"))?;
+    refused(cluster, &proxy, &Login::new("app", ""))?;
+    refused(cluster, &proxy, &Login::new("app_nopw", "given although there is none"))?;
+    refused(cluster, &proxy, &Login::new("nobody_of_that_name", "wrong"))?;
+    refused(cluster, &proxy, &Login::new("nobody_of_that_name", ""))?;
+    refused(cluster, &proxy, &app.clone().schema("no_such_schema"))?;
+    refused(cluster, &proxy, &app.schema("mysql"))
+}
+
+fn a_schema_at_login(cluster: &Cluster) -> Result<()> {
+    let proxy = Proxy::start(cluster)?;
+    let schema = cluster.schema()?;
+    let admin = cluster.admin();
+    // one after the other over the same pool: nothing of the one is left for the next
+    for name in [Some(schema.name.as_str()), None, Some("app"), None] {
+        let login = name.map_or(admin.clone(), |name| admin.clone().schema(name));
+        let mut client = proxy.connect(&login)?;
+        assert_eq!(client.rows("SELECT DATABASE()")?, [[name.map(str::to_owned)]]);
+        client.quit()?;
+    }
+    Ok(())
+}
+
+fn every_plugin_a_client_may_begin_with(cluster: &Cluster) -> Result<()> {
+    for ours in ["mysql_native_password", "caching_sha2_password"] {
+        let proxy = Setup::of(cluster)
+            .listener(&format!("default_auth = {ours:?}"))
+            .listener_tls("prefer")
+            .start()?;
+        for theirs in ["mysql_native_password", "caching_sha2_password", "unheard_of"] {
+            for name in ["admin", "app_nopw"] {
+                for login in [cluster.login(name), cluster.login(name).tls()] {
+                    let mut client = proxy.connect(&login.plugin(theirs))?;
+                    client.must("SELECT 1")?;
+                    client.quit()?;
+                }
+            }
+            let wrong = proxy.connect(&Login::new("admin", "wrong").plugin(theirs));
+            assert!(wrong.is_err(), "{ours}, {theirs}: a wrong password gets in");
+        }
+    }
+    Ok(())
+}
+
+fn the_greeting_looks_like_the_servers(cluster: &Cluster) -> Result<()> {
+    let proxy = Proxy::start(cluster)?;
+    let direct = cluster.direct()?;
+    let client = proxy.connect(&cluster.admin())?;
+    let (theirs, ours) = (&direct.greeting, &client.greeting);
+    assert_eq!(ours.server_version, theirs.server_version);
+    assert_eq!(ours.plugin, theirs.plugin);
+    assert_eq!(ours.collation, theirs.collation);
+    assert_eq!(ours.status, theirs.status);
+    // the proxy may offer less (compression), never what the server does not have
+    let beyond = ours.capabilities.difference(theirs.capabilities);
+    assert_eq!(beyond.difference(Capabilities::SSL), Capabilities::EMPTY);
+    for needed in [Capabilities::WIRE_FORMAT, Capabilities::BEHAVIOUR] {
+        let offered = ours.capabilities.intersection(needed);
+        assert_eq!(offered, theirs.capabilities.intersection(needed));
+    }
+    assert!(ours.thread_id >= 1 << 31, "ids of the proxy are above those of servers");
+    Ok(())
+}
+
+fn a_unix_socket(cluster: &Cluster) -> Result<()> {
+    let proxy = Proxy::start(cluster)?;
+    let address = format!("unix:{}", proxy.socket.display());
+    let mut client = Client::connect(&address, &cluster.admin())?;
+    assert_eq!(client.rows("SELECT 'socket'")?, [[Some("socket".to_owned())]]);
+    client.quit()
+}
+
+fn an_unknown_user_waits_no_less(cluster: &Cluster) -> Result<()> {
+    // the number and kind of packets must not tell whether an account exists
+    let proxy = Proxy::start(cluster)?;
+    for plugin in ["mysql_native_password", "caching_sha2_password"] {
+        let steps = |user: &str| -> Vec<u8> {
+            let login = Login::new(user, "wrong").plugin(plugin);
+            let mut seen = Vec::new();
+            assert!(Client::connect_seeing(&proxy.address, &login, &mut seen).is_err());
+            seen
+        };
+        assert_eq!(steps("admin"), steps("nobody_of_that_name"), "{plugin}");
+    }
+    Ok(())
+}
+
+fn garbage_before_login(cluster: &Cluster) -> Result<()> {
+    let proxy = Proxy::start(cluster)?;
+    let random: Vec<u8> =
+        (0..4096u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    for garbage in [
+        &b""[..],
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"\xff\xff\xff\x01",
+        b"\0\0\0\x01",
+        b"\x01\0\0\x01\x03",
+        b"\x20\0\0\x01\xff\xff\xff\xff\0\0\0\x01\xff",
+        &random,
+        &random[2048..],
+    ] {
+        e2e::client::throw(&proxy.address, garbage)?;
+    }
+    let mut client = proxy.connect(&cluster.admin())?;
+    client.must("SELECT 1")?;
+    client.quit()
+}
+
+fn more_connections_than_allowed(cluster: &Cluster) -> Result<()> {
+    let proxy = Setup::of(cluster).append("[limits]\nmax_connections = 2").start()?;
+    let mut first = proxy.connect(&cluster.admin())?;
+    let second = proxy.connect(&cluster.admin())?;
+    let Err(refused) = proxy.connect(&cluster.admin()) else { panic!("a third one gets in") };
+    assert!(refused.to_string().contains("1040"), "{refused}");
+    // a place is free as soon as one has gone
+    second.quit()?;
+    e2e::wait::until("a free place", || Ok(proxy.connect(&cluster.admin()).ok()))?.quit()?;
+    first.command(CommandCode::PING, b"")?;
+    first.quit()
+}

@@ -1,0 +1,41 @@
+//! What must hold between a client, Towpath and real servers: one module for each theme.
+//!
+//! Every test runs once for each vendor, as `theme::vendor::test`.
+
+/// Makes of each function `fn(&Cluster) -> Result<()>` two tests, one for each vendor.
+macro_rules! on_both_vendors {
+    ($($test:ident),* $(,)?) => {
+        mod mariadb {
+            $(#[test] fn $test() -> anyhow::Result<()> {
+                crate::with(e2e::Vendor::MariaDb, super::$test)
+            })*
+        }
+        mod mysql {
+            $(#[test] fn $test() -> anyhow::Result<()> {
+                crate::with(e2e::Vendor::MySql, super::$test)
+            })*
+        }
+    };
+}
+
+mod big_packets;
+mod drivers;
+mod graceful;
+mod login;
+mod memory;
+mod observe;
+mod pool;
+mod prepared;
+mod queries;
+mod sysbench;
+mod tls;
+mod transactions;
+mod vanish;
+
+/// Runs `test` on the cluster of `vendor`; where there is none it is left out, with a loud line.
+fn with(
+    vendor: e2e::Vendor,
+    test: impl FnOnce(&e2e::Cluster) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    e2e::Cluster::find(vendor).map_or(Ok(()), |cluster| test(&cluster))
+}

@@ -1,0 +1,73 @@
+//! A result of 1 GiB to a slow client: the proxy keeps almost nothing of it.
+
+use anyhow::{Result, ensure};
+use e2e::{Client, Cluster, Proxy, Scale, Setup, skip, wait};
+use wire::{CommandCode, ReplyScanner, Scan};
+
+on_both_vendors!(a_gibibyte_to_a_slow_client, a_gibibyte_over_tls);
+
+const MIB: u64 = 1 << 20;
+const TOTAL: u64 = 1 << 30;
+/// By how much the process may grow.
+const GROWTH: u64 = 4 * MIB;
+
+fn a_gibibyte_to_a_slow_client(cluster: &Cluster) -> Result<()> {
+    if !Scale::is_for_load() {
+        return Ok(());
+    }
+    let proxy = Proxy::start(cluster)?;
+    stream(cluster, &proxy, proxy.connect(&cluster.admin())?)
+}
+
+fn a_gibibyte_over_tls(cluster: &Cluster) -> Result<()> {
+    if !Scale::is_for_load() {
+        return Ok(());
+    }
+    let proxy = Setup::of(cluster)
+        .listener_tls("require")
+        .server("tls = { mode = \"require\" }")
+        .start()?;
+    stream(cluster, &proxy, proxy.connect(&cluster.admin().tls())?)
+}
+
+fn stream(cluster: &Cluster, proxy: &Proxy, mut client: Client) -> Result<()> {
+    client.must("SELECT 1")?;
+    client.must("SELECT REPEAT('warm', 100000)")?;
+    let mark = format!("/* {} */", skip::test_name());
+    // 1024 rows of 1 MiB, which the server makes one by one
+    let sql = format!(
+        "{mark} WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 512) \
+         SELECT REPEAT('x', 2097152) FROM n"
+    );
+    let before = proxy.memory()?;
+    client.send_command(CommandCode::QUERY, sql.as_bytes())?;
+    // nothing is read before the server is held up: then all buffers on the way are full
+    let writing = format!(
+        "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE '%{mark}%' \
+         AND ID <> CONNECTION_ID() AND (STATE LIKE '%to net%' OR STATE LIKE '%to client%')"
+    );
+    wait::until("back-pressure", || Ok((cluster.ask(&writing)? == "1").then_some(())))?;
+
+    let mut scanner = ReplyScanner::new(CommandCode::QUERY, client.capabilities);
+    let (mut received, mut steps, mut largest) = (0u64, 0, proxy.memory()?);
+    loop {
+        let chunk = client.read_some()?;
+        received += chunk.len() as u64;
+        if received / (16 * MIB) > steps {
+            // a slow client: it looks around between its reads
+            steps = received / (16 * MIB);
+            largest = largest.max(proxy.memory()?);
+            ensure!(cluster.ask("SELECT 1")? == "1", "the server answers others meanwhile");
+        }
+        if let Scan::End { end, .. } = scanner.scan(&chunk)? {
+            ensure!(end.error.is_none(), "the result ends with an error");
+            break;
+        }
+    }
+    assert!(received > TOTAL, "{received} bytes");
+    assert!(steps >= TOTAL / (16 * MIB) - 1, "{steps} steps");
+    let growth = largest.saturating_sub(before);
+    assert!(growth <= GROWTH, "the process grew by {growth} bytes, from {before}");
+    client.must("SELECT 'after'")?;
+    client.quit()
+}

@@ -1,0 +1,193 @@
+//! Connections to servers go from session to session, and nothing of a session goes with them.
+
+use anyhow::Result;
+use e2e::{Client, Cluster, Login, Proxy, Setup, skip, transcript::same, wait};
+use wire::{Capabilities, CommandCode};
+
+on_both_vendors!(
+    connections_are_used_again,
+    nothing_is_left_of_a_session,
+    other_capabilities_get_other_connections,
+    one_session_uses_one_connection_for_a_hostgroup,
+    a_broken_connection_is_not_used_again,
+    change_user,
+);
+
+/// An account of the current test's own, so that the server's connections can be counted.
+struct Account {
+    login: Login,
+    cluster: Cluster,
+}
+
+impl Account {
+    fn new(cluster: &Cluster) -> Result<Self> {
+        // a user's name has at most 32 characters
+        let digest = cluster.ask(&format!("SELECT MD5('{}')", skip::test_name()))?;
+        let login = Login::new(&format!("e2e_{}", &digest[..20]), "own");
+        let mut direct = cluster.direct()?;
+        direct.must(&format!("DROP USER IF EXISTS {}", login.user))?;
+        direct.must(&format!("CREATE USER {} IDENTIFIED BY 'own'", login.user))?;
+        direct.must(&format!("GRANT ALL ON *.* TO {}", login.user))?;
+        Ok(Self { login, cluster: cluster.clone() })
+    }
+
+    fn setup(&self) -> Setup {
+        Setup::of(&self.cluster).user(&self.login.user, &self.login.password)
+    }
+
+    /// How many connections the primary has of this account.
+    fn connections(&self) -> Result<u64> {
+        let user = &self.login.user;
+        let sql =
+            format!("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = '{user}'");
+        Ok(self.cluster.ask(&sql)?.parse()?)
+    }
+}
+
+impl Drop for Account {
+    fn drop(&mut self) {
+        if let Ok(mut direct) = self.cluster.direct() {
+            let _ = direct.must(&format!("DROP USER IF EXISTS {}", self.login.user));
+        }
+    }
+}
+
+fn one(client: &mut Client, sql: &str) -> Result<Option<String>> {
+    Ok(client.rows(sql)?.into_iter().flatten().next().flatten())
+}
+
+fn connections_are_used_again(cluster: &Cluster) -> Result<()> {
+    let account = Account::new(cluster)?;
+    let proxy = account.setup().start()?;
+    for turn in 0..20 {
+        let mut client = proxy.connect(&account.login)?;
+        client.must("SELECT 1")?;
+        assert_eq!(account.connections()?, 1, "turn {turn}");
+        client.quit()?;
+        // the connection is in the pool once the server has reset it: it sleeps in a new session
+        wait_for_idle(&account)?;
+    }
+    Ok(())
+}
+
+/// Until no connection of the account runs anything.
+fn wait_for_idle(account: &Account) -> Result<()> {
+    let sql = format!(
+        "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = '{}' AND COMMAND <> 'Sleep'",
+        account.login.user
+    );
+    wait::until("idle connections", || Ok((account.cluster.ask(&sql)? == "0").then_some(())))
+}
+
+fn nothing_is_left_of_a_session(cluster: &Cluster) -> Result<()> {
+    let account = Account::new(cluster)?;
+    let schema = cluster.schema()?;
+    let proxy = account.setup().start()?;
+    let login = account.login.clone().schema(&schema.name);
+    let mut first = proxy.connect(&login)?;
+    first.must(
+        "SET @mine = 1, SESSION sql_mode = 'ANSI_QUOTES', autocommit = 0, time_zone = '+03:00'",
+    )?;
+    first.must("SET NAMES latin1")?;
+    first.must("CREATE TEMPORARY TABLE scratch (a INT)")?;
+    first.must("SELECT GET_LOCK(MD5(DATABASE()), 0)")?;
+    first.must("PREPARE left_over FROM 'SELECT 1'")?;
+    first.quit()?;
+    wait_for_idle(&account)?;
+
+    let mut fresh = cluster.direct()?;
+    let mut second = proxy.connect(&login)?;
+    for sql in [
+        "SELECT @mine",
+        "SELECT @@sql_mode",
+        "SELECT @@autocommit",
+        "SELECT @@time_zone",
+        "SELECT @@character_set_client",
+        "SELECT @@collation_connection",
+    ] {
+        assert_eq!(one(&mut second, sql)?, one(&mut fresh, sql)?, "{sql}");
+    }
+    assert_eq!(second.query("SELECT * FROM scratch")?.error_code(), Some(1146));
+    assert_eq!(second.query("EXECUTE left_over")?.error_code(), Some(1243));
+    fresh.must(&format!("USE {}", schema.name))?;
+    assert_eq!(one(&mut fresh, "SELECT GET_LOCK(MD5(DATABASE()), 0)")?.as_deref(), Some("1"));
+    assert_eq!(account.connections()?, 1);
+    second.quit()
+}
+
+fn other_capabilities_get_other_connections(cluster: &Cluster) -> Result<()> {
+    // FOUND_ROWS changes counts, and cannot be changed on an open connection
+    let proxy = Proxy::start(cluster)?;
+    let changes: [fn(Login) -> Login; 3] = [
+        |login| login,
+        |login| login.with(Capabilities::FOUND_ROWS),
+        |login| login.without(Capabilities::DEPRECATE_EOF),
+    ];
+    // twice, so that the second round finds connections of the others in the pool
+    for change in changes.iter().chain(&changes) {
+        same(cluster, &proxy, &change(cluster.admin()), |client, transcript| {
+            client.must("CREATE TABLE t (a INT)")?;
+            client.must("INSERT INTO t VALUES (1), (2)")?;
+            transcript.add("update", &client.query("UPDATE t SET a = 1")?);
+            transcript.add("select", &client.query("SELECT * FROM t")?);
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+fn one_session_uses_one_connection_for_a_hostgroup(cluster: &Cluster) -> Result<()> {
+    let account = Account::new(cluster)?;
+    let proxy = account.setup().start()?;
+    let mut clients = Vec::new();
+    for n in 1..=5 {
+        let mut client = proxy.connect(&account.login)?;
+        client.must(&format!("SET @n = {n}"))?;
+        clients.push(client);
+        assert_eq!(account.connections()?, n);
+    }
+    for (client, n) in clients.iter_mut().zip(1..) {
+        assert_eq!(one(client, "SELECT @n")?, Some(n.to_string()));
+    }
+    Ok(())
+}
+
+fn a_broken_connection_is_not_used_again(cluster: &Cluster) -> Result<()> {
+    let account = Account::new(cluster)?;
+    let proxy = account.setup().start()?;
+    for _ in 0..3 {
+        let mut client = proxy.connect(&account.login)?;
+        client.must("SELECT 1")?;
+        client.quit()?;
+        wait_for_idle(&account)?;
+        // the server ends the pooled connection
+        let mut direct = cluster.direct()?;
+        let sql = format!(
+            "SELECT ID FROM information_schema.PROCESSLIST WHERE USER = '{}'",
+            account.login.user
+        );
+        for row in direct.rows(&sql)? {
+            direct.must(&format!("KILL {}", row[0].clone().unwrap_or_default()))?;
+        }
+        wait::until("the connection's end", || Ok((account.connections()? == 0).then_some(())))?;
+        let mut client = proxy.connect(&account.login)?;
+        client.must("SELECT 'served all the same'")?;
+        client.quit()?;
+        wait_for_idle(&account)?;
+    }
+    Ok(())
+}
+
+fn change_user(cluster: &Cluster) -> Result<()> {
+    let proxy = Proxy::start(cluster)?;
+    let mut client = proxy.connect(&cluster.admin())?;
+    client.must("SET @mine = 1")?;
+    client.change_user(&cluster.login("app").schema("app"))?;
+    assert_eq!(one(&mut client, "SELECT CURRENT_USER()")?.as_deref(), Some("app@%"));
+    assert_eq!(one(&mut client, "SELECT DATABASE()")?.as_deref(), Some("app"));
+    assert_eq!(one(&mut client, "SELECT @mine")?, None);
+    assert!(client.change_user(&Login::new("app", "wrong")).is_err());
+    // a server closes the connection after a refusal
+    assert!(client.command(CommandCode::PING, b"").is_err());
+    Ok(())
+}
