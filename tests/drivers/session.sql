@@ -54,7 +54,7 @@ DEALLOCATE PREPARE p;
 SELECT /* a comment */ 'semi;colon' AS `od``d` -- the end
 ;
 SELECT HEX(CONVERT('ä' USING latin1)) AS latin1, 0xFF00 = x'FF00' AS same, b'101' + 0 AS five;
-SELECT GET_LOCK(MD5(DATABASE()), 0) AS locked, RELEASE_LOCK(MD5(DATABASE())) AS released;
+SELECT GET_LOCK(SHA2(DATABASE(), 224), 0) AS locked, RELEASE_LOCK(SHA2(DATABASE(), 224)) AS released;
 SELECT REPEAT('wide', 20000) AS wide;
 TRUNCATE TABLE goods;
 SELECT COUNT(*) FROM goods;

@@ -116,22 +116,13 @@ impl Client {
     /// COM_QUIT, then waits until the other side has closed the connection.
     pub fn quit(mut self) -> Result<()> {
         self.send_command(CommandCode::QUIT, b"")?;
-        let mut rest = [0; 64];
-        loop {
-            match self.channel.read(&mut rest) {
-                Ok(0) => return Ok(()),
-                Ok(_) => bail!("a reply to COM_QUIT"),
-                // closed with bytes of ours unread, or without TLS's own goodbye
-                Err(error)
-                    if matches!(
-                        error.kind(),
-                        ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof
-                    ) =>
-                {
-                    return Ok(());
-                }
-                Err(error) => return Err(error.into()),
-            }
+        // closed with bytes of ours unread, or without TLS's own goodbye
+        let closed = [ErrorKind::ConnectionReset, ErrorKind::UnexpectedEof];
+        match self.channel.read(&mut [0; 64]) {
+            Ok(0) => Ok(()),
+            Ok(_) => bail!("a reply to COM_QUIT"),
+            Err(error) if closed.contains(&error.kind()) => Ok(()),
+            Err(error) => Err(error.into()),
         }
     }
 

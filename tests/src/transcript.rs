@@ -8,6 +8,11 @@ use anyhow::{Context, Result, bail};
 pub struct Transcript(Vec<(String, Vec<u8>)>);
 
 impl Transcript {
+    /// Notes the code of an error whose text holds a statement's id, which is the connection's.
+    pub fn add_code(&mut self, label: &str, reply: &Reply) {
+        self.0.push((label.to_owned(), format!("{:?}", reply.end.error).into_bytes()));
+    }
+
     /// Notes a reply.
     pub fn add(&mut self, label: &str, reply: &Reply) {
         self.0.push((label.to_owned(), reply.raw.clone()));

@@ -13,9 +13,9 @@ use chain::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 use smallvec::SmallVec;
-use std::sync::{
-    Arc,
-    atomic::{AtomicU32, Ordering::Relaxed},
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
 };
 use tower::BoxError;
 
@@ -66,7 +66,7 @@ impl FilterFactory for Factory {
     fn build(config: Config) -> Result<impl IntoLayer, BoxError> {
         let Config { policy: Policy::Hostgroup, balance, hostgroup } = config;
         let hostgroup = hostgroup.map(HostgroupId);
-        let choice = Arc::new(Choice { balance, turn: AtomicU32::new(0) });
+        let choice = Arc::new(Choice { balance, turns: Mutex::default() });
         Ok(each_session(move || Route {
             hostgroup,
             choice: choice.clone(),
@@ -132,18 +132,28 @@ impl Route {
 /// Chooses servers for all sessions of one chain.
 struct Choice {
     balance: Balance,
-    turn: AtomicU32,
+    /// Whose turn it is in each hostgroup. Locked once for a session and hostgroup, not for every
+    /// command.
+    turns: Mutex<BTreeMap<HostgroupId, u32>>,
 }
 
 impl Choice {
     fn server(&self, group: &Hostgroup) -> Option<Arc<Server>> {
         let servers: SmallVec<[&Arc<Server>; 8]> =
             group.servers.iter().filter(|server| server.weight > 0).collect();
-        let turn = self.turn.fetch_add(1, Relaxed);
+        let turn = self.turn(group.id);
         match self.balance {
             Balance::LeastOutstanding => least_outstanding(&servers, turn),
             Balance::RoundRobin => round_robin(&servers, turn),
         }
+    }
+
+    fn turn(&self, hostgroup: HostgroupId) -> u32 {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = turns.entry(hostgroup).or_default();
+        let turn = *next;
+        *next = next.wrapping_add(1);
+        turn
     }
 }
 

@@ -123,7 +123,9 @@ impl Body {
                     return Err(Error::filter(format!("a reply of more than {limit} bytes")));
                 }
                 Frame::Packets(run) => packets.extend_from_slice(&run),
-                Frame::Upload(_) => return Err(Error::filter("a command of the proxy's own asks for a file")),
+                Frame::Upload(_) => {
+                    return Err(Error::filter("a command of the proxy's own asks for a file"));
+                }
                 Frame::End(end) => return Ok(Answer { packets: packets.freeze(), end }),
             }
         }

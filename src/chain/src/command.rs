@@ -167,8 +167,8 @@ impl Command {
         &self.session
     }
 
-    /// The command byte and everything after it.
-    fn whole(&self) -> &Bytes {
+    /// The command byte and everything after it, as the decoders of [`wire::command`] take it.
+    pub fn whole(&self) -> &Bytes {
         match &self.form {
             Form::Made(payload) => payload,
             Form::AsCame { message, payload } => payload.get_or_init(|| message.payload()),

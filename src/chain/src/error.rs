@@ -1,5 +1,6 @@
 //! What goes wrong in the proxy itself. An `ERR` packet from a server is a reply, not an error.
 
+use bytes::Bytes;
 use tower::BoxError;
 
 /// A result with this crate's [`Error`].
@@ -29,6 +30,12 @@ pub enum Origin {
     #[error("filter")]
     Filter,
 }
+
+/// What a server has sent by itself before it closed the connection: packets, headers included, for
+/// the client to see (ERR 1927, 4031, ...).
+#[derive(Debug, thiserror::Error)]
+#[error("the server has ended the connection")]
+pub struct LastWords(pub Bytes);
 
 /// The proxy's own error numbers. Servers use none from 9000 on.
 pub mod code {

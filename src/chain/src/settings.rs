@@ -149,7 +149,12 @@ impl Settings {
             Some(Node { value: Value::Array(items), .. }) => {
                 items.iter().filter_map(|item| self.as_table(item, mistakes)).collect()
             }
-            Some(other) => self.wrong_kind(other, "a list of tables", mistakes).unwrap_or_default(),
+            Some(other) => {
+                let message = format!("expected a list of tables, found {}", other.value.kind());
+                let mistake = self.source.mistake(&other.span, message);
+                mistakes.push(mistake.hint(format!("a list's tables are written [[{key}]]")));
+                Vec::new()
+            }
         }
     }
 

@@ -65,7 +65,9 @@ pub(crate) async fn serve(
     axum::serve(listener, routes).with_graceful_shutdown(ended.cancelled_owned()).await
 }
 
-async fn metrics(State(facts): State<Arc<Facts>>) -> ([(axum::http::HeaderName, &'static str); 1], String) {
+async fn metrics(
+    State(facts): State<Arc<Facts>>,
+) -> ([(axum::http::HeaderName, &'static str); 1], String) {
     for backend in facts.backends.iter() {
         let (load, gauges) = (&backend.server.load, &backend.metrics);
         gauges.attached.set(load.attached().into());

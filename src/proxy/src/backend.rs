@@ -181,9 +181,8 @@ impl Backend {
     /// Removes idle connections that are too old, were idle too long, or were closed by the server.
     pub(crate) fn tidy(&self) -> Vec<Link> {
         let mut idle = self.lock_idle();
-        let gone = idle.extract_if(.., |one| {
-            self.is_spent(&one.link, one.since) || one.link.has_news()
-        });
+        let gone =
+            idle.extract_if(.., |one| self.is_spent(&one.link, one.since) || one.link.has_news());
         gone.map(|one| one.link).collect()
     }
 

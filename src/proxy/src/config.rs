@@ -13,6 +13,9 @@ mod schema;
 mod tables;
 mod user;
 
+#[cfg(test)]
+mod tests;
+
 pub use address::Address;
 pub use tables::{
     Admin, AuthPlugin, Backend, Hostgroup, Limits, Listener, ListenerTls, ListenerTlsMode, Log,
@@ -55,7 +58,20 @@ impl Config {
     ///
     /// All mistakes of all the files, each with its place.
     pub fn load(path: &Path, registry: &Registry) -> Result<Self, Mistakes> {
-        load::load(path, registry, &|name| std::env::var(name).ok())
+        Self::load_with(path, registry, &|name| std::env::var(name).ok())
+    }
+
+    /// As [`Self::load`], with variables from elsewhere than the environment.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn load_with(
+        path: &Path,
+        registry: &Registry,
+        variables: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self, Mistakes> {
+        load::load(path, registry, variables)
     }
 
     /// The JSON Schema (draft 2020-12) of the file, with the settings of the registry's filters.

@@ -178,7 +178,11 @@ impl Metrics {
 impl ServerMetrics {
     /// Counts an attempt to connect.
     pub(crate) fn connected(&self, well: bool) {
-        if well { self.connects.inc() } else { self.connect_failures.inc() };
+        if well {
+            self.connects.inc()
+        } else {
+            self.connect_failures.inc()
+        };
     }
 }
 

@@ -7,7 +7,11 @@ use crate::{
     greeter::{Greeter, Model},
     listen::{self, Acceptor},
     metrics::Metrics,
-    session::{Client, Context, Ended, login::Entrance, serve},
+    session::{
+        Client, Context, Ended,
+        login::{Entrance, LoggedIn},
+        serve,
+    },
     tls::{self, TlsError},
     users::Users,
 };
@@ -21,10 +25,7 @@ use std::{
     },
     time::{Duration, Instant},
 };
-use tokio::{
-    net::TcpListener,
-    sync::Semaphore,
-};
+use tokio::{net::TcpListener, sync::Semaphore};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use wire::auth::{KeyError, RsaKeyPair};
 
@@ -122,7 +123,8 @@ impl Proxy {
                 }),
                 topology: topology.clone(),
                 metrics: metrics.clone(),
-                max_command: usize::try_from(config.limits.max_allowed_packet).unwrap_or(usize::MAX),
+                max_command: usize::try_from(config.limits.max_allowed_packet)
+                    .unwrap_or(usize::MAX),
                 draining: common.draining.clone(),
             });
             doors.push(Door { acceptor, entrance, context });
@@ -283,11 +285,21 @@ async fn session(
             return client.close().await;
         }
     };
-    let served = serve(&mut client, &context, &mut logged_in.session, &mut logged_in.stack);
-    let ended = tokio::select! {
-        biased;
-        ended = served => ended,
-        () = common.cut.cancelled() => Ended::Drained,
+    let ended = loop {
+        let LoggedIn { session, stack, .. } = &mut logged_in;
+        let ended = tokio::select! {
+            biased;
+            ended = serve(&mut client, &context, session, stack) => ended,
+            () = common.cut.cancelled() => Ended::Drained,
+        };
+        let Ended::ChangesUser(message) = ended else { break ended };
+        match entrance.change_user(&mut client, &context, logged_in, &message).await {
+            Ok(changed) => logged_in = changed,
+            Err(error) => {
+                tracing::debug!(session = id, %peer, %error, "change of user failed");
+                return client.close().await;
+            }
+        }
     };
     drop(logged_in);
     if let Ended::Client(error) | Ended::Backend(error) = &ended {

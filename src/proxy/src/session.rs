@@ -11,12 +11,14 @@ use crate::{
     stream::Stream,
 };
 use bytes::{Bytes, BytesMut};
-use chain::{Command, Error, Origin, Outcome, Reply, Session, Stack, Topology};
+use chain::{Command, Error, Origin, Outcome, Reply, Session, Stack, Topology, error::LastWords};
 use deliver::{Delivery, deliver};
 use futures_util::FutureExt;
 use std::{
+    future::poll_fn,
     panic::AssertUnwindSafe,
     sync::Arc,
+    task::Poll,
     time::{Duration, Instant},
 };
 use tokio::io::AsyncWriteExt;
@@ -55,6 +57,8 @@ const LINGER_BYTES: usize = 1 << 20;
 pub(crate) enum Ended {
     /// The client said goodbye, or closed between two commands.
     Left,
+    /// The client logs in anew, with this COM_CHANGE_USER.
+    ChangesUser(Message),
     /// The proxy is about to end.
     Drained,
     /// The client closed in the middle of something, or broke the protocol.
@@ -71,21 +75,14 @@ pub(crate) async fn serve(
     stack: &mut Stack,
 ) -> Ended {
     loop {
-        let message = match next_command(client, context, session).await {
+        let message = match next_command(client, context, session, stack).await {
             Ok(Some(message)) => message,
             Ok(None) => return Ended::Left,
             Err(ended) => return ended,
         };
         match message.first_byte().map(CommandCode) {
             Some(CommandCode::QUIT) => return Ended::Left,
-            Some(CommandCode::CHANGE_USER) => {
-                // Servers would check the password that only the proxy knows.
-                let text = "COM_CHANGE_USER is not supported here: log in anew";
-                let refusal = ErrPacket::new(codes::ER_UNKNOWN_COM_ERROR, text);
-                if let Err(error) = refuse(client, message.next_seq, &refusal).await {
-                    return Ended::Client(error);
-                }
-            }
+            Some(CommandCode::CHANGE_USER) => return Ended::ChangesUser(message),
             _ => {
                 if let Err(ended) = run(client, context, session, stack, message).await {
                     return ended;
@@ -95,22 +92,31 @@ pub(crate) async fn serve(
     }
 }
 
-/// Waits for a command. A session outside a transaction ends here when the proxy drains.
+/// Waits for a command. A session outside a transaction ends here when the proxy drains, and any
+/// session when a server closes the connection that the session's state is on.
 async fn next_command(
     client: &mut Client,
     context: &Context,
     session: &Session,
+    stack: &mut Stack,
 ) -> Result<Option<Message>, Ended> {
     let may_end = !session.in_transaction();
-    let read = client.message(context.max_command);
     let message = tokio::select! {
         biased;
-        message = read => message,
+        message = client.message(context.max_command) => message,
+        error = failure(stack) => {
+            if let Some(LastWords(bytes)) = error.cause() {
+                // The session ends all the same, whether or not they arrive.
+                let _ = client.write(bytes.clone()).await;
+            }
+            return Err(Ended::Backend(error));
+        }
         () = context.draining.cancelled(), if may_end => return Err(Ended::Drained),
     };
     match message {
         Ok(Some(message)) if message.seq != 0 => {
-            let refusal = ErrPacket::new(codes::ER_NET_PACKETS_OUT_OF_ORDER, "Got packets out of order");
+            let refusal =
+                ErrPacket::new(codes::ER_NET_PACKETS_OUT_OF_ORDER, "Got packets out of order");
             let _ = refuse(client, message.next_seq, &refusal).await;
             Err(Ended::Client(Error::client("a command with a wrong sequence id")))
         }
@@ -118,11 +124,22 @@ async fn next_command(
         Err(error) => {
             if let Some(PacketError::TooLarge { .. }) = error.cause() {
                 let text = "Got a packet bigger than 'max_allowed_packet' bytes";
-                let _ = refuse(client, 1, &ErrPacket::new(codes::ER_NET_PACKET_TOO_LARGE, text)).await;
+                let _ =
+                    refuse(client, 1, &ErrPacket::new(codes::ER_NET_PACKET_TOO_LARGE, text)).await;
             }
             Err(Ended::Client(error))
         }
     }
+}
+
+/// Waits until the stack is beyond use.
+async fn failure(stack: &mut Stack) -> Error {
+    poll_fn(|cx| match stack.poll_ready(cx) {
+        Poll::Ready(Err(error)) => Poll::Ready(error),
+        // Whatever would change this has the waker.
+        Poll::Ready(Ok(())) | Poll::Pending => Poll::Pending,
+    })
+    .await
 }
 
 /// Takes one command through the chain and its reply to the client.

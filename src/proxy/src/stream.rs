@@ -1,5 +1,6 @@
 //! One end of a connection, whatever it is made of.
 
+use bytes::Bytes;
 use pin_project_lite::pin_project;
 use socket2::SockRef;
 use std::{
@@ -21,7 +22,9 @@ pin_project! {
     pub(crate) enum Stream {
         Tcp { #[pin] io: TcpStream },
         Unix { #[pin] io: UnixStream },
-        /// Nothing any more: what it was is being made into something else.
+        // What was read too far comes first: a client may send its TLS hello behind the request.
+        Ahead { ahead: Bytes, #[pin] io: Box<Stream> },
+        // Nothing any more: what it was is being made into something else.
         Closed,
         // Boxed: rustls keeps about a kilobyte of state, and most streams have none.
         Tls { #[pin] io: Box<TlsStream<Stream>> },
@@ -36,6 +39,11 @@ impl Stream {
 }
 
 impl Stream {
+    /// The same stream, with bytes put back that were read from it.
+    pub(crate) fn put_back(self, ahead: Bytes) -> Self {
+        if ahead.is_empty() { self } else { Self::Ahead { ahead, io: Box::new(self) } }
+    }
+
     /// Whether there is something to read, or the peer has closed. Asks the system; reads nothing.
     pub(crate) fn has_news(&self) -> bool {
         let mut byte = [MaybeUninit::uninit()];
@@ -43,6 +51,7 @@ impl Stream {
             Self::Tcp { io } => SockRef::from(io).peek(&mut byte),
             Self::Unix { io } => SockRef::from(io).peek(&mut byte),
             Self::Tls { io } => return io.get_ref().0.has_news(),
+            Self::Ahead { ahead, io } => return !ahead.is_empty() || io.has_news(),
             Self::Closed => return true,
         };
         !matches!(peeked, Err(e) if e.kind() == io::ErrorKind::WouldBlock)
@@ -77,6 +86,11 @@ impl AsyncRead for Stream {
             Projected::Tcp { io } => io.poll_read(cx, buf),
             Projected::Unix { io } => io.poll_read(cx, buf),
             Projected::Tls { io } => closed_is_the_end(io.poll_read(cx, buf)),
+            Projected::Ahead { ahead, io } if ahead.is_empty() => io.poll_read(cx, buf),
+            Projected::Ahead { ahead, .. } => {
+                buf.put_slice(&ahead.split_to(ahead.len().min(buf.remaining())));
+                Poll::Ready(Ok(()))
+            }
             Projected::Closed => Poll::Ready(Ok(())),
         }
     }
@@ -100,6 +114,7 @@ impl AsyncWrite for Stream {
             Projected::Tcp { io } => io.poll_write(cx, buf),
             Projected::Unix { io } => io.poll_write(cx, buf),
             Projected::Tls { io } => io.poll_write(cx, buf),
+            Projected::Ahead { io, .. } => io.poll_write(cx, buf),
             Projected::Closed => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
         }
     }
@@ -113,6 +128,7 @@ impl AsyncWrite for Stream {
             Projected::Tcp { io } => io.poll_write_vectored(cx, bufs),
             Projected::Unix { io } => io.poll_write_vectored(cx, bufs),
             Projected::Tls { io } => io.poll_write_vectored(cx, bufs),
+            Projected::Ahead { io, .. } => io.poll_write_vectored(cx, bufs),
             Projected::Closed => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
         }
     }
@@ -126,6 +142,7 @@ impl AsyncWrite for Stream {
             Projected::Tcp { io } => io.poll_flush(cx),
             Projected::Unix { io } => io.poll_flush(cx),
             Projected::Tls { io } => io.poll_flush(cx),
+            Projected::Ahead { io, .. } => io.poll_flush(cx),
             Projected::Closed => Poll::Ready(Ok(())),
         }
     }
@@ -135,6 +152,7 @@ impl AsyncWrite for Stream {
             Projected::Tcp { io } => io.poll_shutdown(cx),
             Projected::Unix { io } => io.poll_shutdown(cx),
             Projected::Tls { io } => io.poll_shutdown(cx),
+            Projected::Ahead { io, .. } => io.poll_shutdown(cx),
             Projected::Closed => Poll::Ready(Ok(())),
         }
     }

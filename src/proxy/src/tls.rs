@@ -57,16 +57,13 @@ pub(crate) type Pair<'a> = Option<(&'a Path, &'a Path)>;
 /// What a listener needs to accept TLS. Without a pair of files it makes a self-signed
 /// certificate, which lives as long as the process. With `client_ca`, a client's certificate is
 /// checked when it shows one.
-pub(crate) fn acceptor(
-    pair: Pair<'_>,
-    client_ca: Option<&Path>,
-) -> Result<TlsAcceptor, TlsError> {
+pub(crate) fn acceptor(pair: Pair<'_>, client_ca: Option<&Path>) -> Result<TlsAcceptor, TlsError> {
     let (chain, key) = match pair {
         Some((certificate, key)) => (certificates(certificate)?, private_key(key)?),
         None => self_signed()?,
     };
-    let builder = ServerConfig::builder_with_provider(provider())
-        .with_safe_default_protocol_versions()?;
+    let builder =
+        ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions()?;
     let builder = match client_ca {
         None => builder.with_no_client_auth(),
         Some(path) => {

@@ -7,7 +7,7 @@ const POINT: &[u8] = b"SELECT c FROM sbtest1 WHERE id=4711";
 const COMMENTED: &[u8] = b"/* hostgroup=1 */ SELECT c FROM sbtest1 WHERE id=4711";
 const LONG: &[u8] = b"SELECT o.id, o.created_at, c.name, SUM(i.price * i.amount) AS total FROM orders o \
 JOIN customers c ON c.id = o.customer_id JOIN items i ON i.order_id = o.id WHERE o.state IN ('open', \
-'paid') AND o.created_at > '2024-01-01' GROUP BY o.id ORDER BY total DESC LIMIT 50";
+'paid') AND o.created_at > '2024-01-01' GROUP BY o.id ORDER BY total LIMIT 5";
 const TEXTS: [&[u8]; 3] = [POINT, COMMENTED, LONG];
 
 fn main() {

@@ -49,3 +49,63 @@ pub enum Charset {
     /// `big5`.
     Big5,
 }
+
+impl Server {
+    /// Reads a version as greetings and `VERSION()` write it: `8.4.3`, `10.11.6-MariaDB-1`,
+    /// `5.5.5-10.11.6-MariaDB` (MariaDB's prefix for old replicas). `None` for anything else.
+    pub fn from_version(text: &str) -> Option<Self> {
+        let is_mariadb = text.to_ascii_lowercase().contains("mariadb");
+        let vendor = if is_mariadb { Vendor::MariaDb } else { Vendor::MySql };
+        let text = text.strip_prefix("5.5.5-").filter(|_| is_mariadb).unwrap_or(text);
+        let numbers =
+            text.split(|letter: char| !letter.is_ascii_digit() && letter != '.').next()?;
+        let mut parts = numbers.split('.').map(|part| part.parse::<u32>().ok());
+        let mut part = || parts.next().flatten().filter(|&number| number < 100);
+        let (major, minor, patch) = (part()?, part()?, part()?);
+        Some(Self { vendor, version: major * 10_000 + minor * 100 + patch })
+    }
+}
+
+impl Charset {
+    /// The charset of a collation id, as a handshake carries it and `SHOW COLLATION` lists it.
+    pub fn of_collation(id: u16) -> Self {
+        // MariaDB's NOPAD collations are numbered like their elder siblings, from 1024 on.
+        match if (1024..2048).contains(&id) { id - 1024 } else { id } {
+            28 | 87 | 248..=250 => Self::Gbk,
+            13 | 88 | 95 | 96 => Self::Sjis,
+            1 | 84 => Self::Big5,
+            _ => Self::AsciiSafe,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Charset, Server, Vendor};
+
+    #[test]
+    fn versions_are_read_as_servers_write_them() {
+        for (text, vendor, version) in [
+            ("8.4.3", Vendor::MySql, 80_403),
+            ("9.1.0-commercial", Vendor::MySql, 90_100),
+            ("8.0.36-28.1", Vendor::MySql, 80_036),
+            ("10.11.6-MariaDB-0+deb12u1", Vendor::MariaDb, 101_106),
+            ("5.5.5-10.11.6-MariaDB", Vendor::MariaDb, 101_106),
+            ("5.5.5-mariadb", Vendor::MariaDb, 0),
+        ] {
+            let expected = (version > 0).then_some(Server { vendor, version });
+            assert_eq!(Server::from_version(text), expected, "{text}");
+        }
+        for text in ["", "8", "8.4", "MariaDB", "8.400.1", "99999999999.1.1", "8..1"] {
+            assert_eq!(Server::from_version(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn charsets_are_known_by_their_collations() {
+        let charsets = [8, 45, 255, 28, 250, 13, 96, 1, 1025, 2049].map(Charset::of_collation);
+        assert_eq!(charsets[..3], [Charset::AsciiSafe; 3]);
+        assert_eq!(charsets[3..7], [Charset::Gbk, Charset::Gbk, Charset::Sjis, Charset::Sjis]);
+        assert_eq!(charsets[7..], [Charset::Big5, Charset::Big5, Charset::AsciiSafe]);
+    }
+}

@@ -41,7 +41,7 @@ static CALLS: Words<Call, 2048> = Words::new(&[
 #[rustfmt::skip]
 const GRAMMAR: &[&str] = &[
     "against", "all", "and", "any", "as", "between", "binary", "by", "case", "collate", "columns",
-    "distinct", "distinctrow", "div", "else", "escape", "except", "exists", "from", "group",
+    "distinct", "distinctrow", "div", "else", "escape", "except", "exists", "for", "from", "group",
     "having", "high_priority", "in", "index", "intersect", "is", "join", "key", "lateral", "like",
     "limit", "match", "not", "of", "offset", "on", "or", "over", "partition", "regexp", "rlike",
     "rollup", "row", "select", "separator", "some", "sql_big_result", "sql_buffer_result",

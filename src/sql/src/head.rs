@@ -27,11 +27,12 @@ pub(crate) struct Head {
 }
 
 /// Reads the verb and what it needs to know. Leaves `cursor` right behind the statement's first
-/// word, so that the rest can be looked at whole.
+/// word, if it starts with one, so that the rest can be looked at whole.
 pub(crate) fn read(cursor: &mut Cursor<'_>) -> Head {
-    let Some(first) = first_word(cursor) else { return Head::default() };
-    let verb = Verb::of(cursor.of(first));
     let mut ahead = cursor.clone();
+    let Some(first) = first_word(&mut ahead) else { return Head::default() };
+    *cursor = ahead.clone();
+    let verb = Verb::of(cursor.of(first));
     let head = of(verb, &mut ahead);
     // What is explained or set for one statement only has its own verb.
     let verb = if head.verb == Verb::Unknown { verb } else { head.verb };

@@ -133,8 +133,9 @@ impl<'a> Lexer<'a> {
     /// Reads one token whose first byte is `first`, and moves behind it.
     fn read(&mut self, first: u8) -> Kind {
         match first {
-            b'0'..=b'9' if !self.after_dot => self.number_or_word(),
-            _ if is_word(first) => self.word(),
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'$' | 0x80.. => self.word(),
+            b'0'..=b'9' if self.after_dot => self.word(),
+            b'0'..=b'9' => self.number_or_word(),
             b'`' => self.quoted_name(b'`'),
             b'"' if self.dialect.ansi_quotes => self.quoted_name(b'"'),
             b'\'' | b'"' => self.string(first),
@@ -181,11 +182,13 @@ impl<'a> Lexer<'a> {
     fn word(&mut self) -> Kind {
         let start = self.at;
         self.skip_word();
-        let word = &self.text[start..self.at];
         let quote = self.peek(0);
-        let introduces = match word {
+        if quote != b'\'' && quote != b'"' {
+            return Kind::Word;
+        }
+        let introduces = match self.text[start..self.at] {
             [b'n' | b'N' | b'x' | b'X' | b'b' | b'B'] => quote == b'\'',
-            [b'_', ..] => quote == b'\'' || (quote == b'"' && !self.dialect.ansi_quotes),
+            [b'_', ..] => quote == b'\'' || !self.dialect.ansi_quotes,
             _ => false,
         };
         if introduces { Kind::Introducer } else { Kind::Word }
@@ -196,9 +199,14 @@ impl<'a> Lexer<'a> {
     fn skip_word(&mut self) {
         let start = self.at;
         if self.dialect.charset == Charset::AsciiSafe {
-            self.at = word_end(self.text, start);
-            let word = &self.text[start..self.at];
-            self.doubtful |= !word.is_ascii() && std::str::from_utf8(word).is_err();
+            let mut all = 0;
+            for &byte in self.text[start..].iter().take_while(|&&byte| is_word(byte)) {
+                all |= byte;
+                self.at += 1;
+            }
+            let beyond_ascii = !all.is_ascii();
+            self.doubtful |=
+                beyond_ascii && std::str::from_utf8(&self.text[start..self.at]).is_err();
             return;
         }
         while let Some(&byte) = self.text.get(self.at) {
@@ -270,16 +278,15 @@ impl Iterator for Lexer<'_> {
     type Item = Token;
 
     fn next(&mut self) -> Option<Token> {
-        let gap = self.text[self.at..].iter().position(|&byte| !is_blank(byte));
-        let Some(gap) = gap else {
-            self.at = self.text.len();
-            self.doubtful |= self.in_code; // an executable comment was left open
-            return None;
-        };
+        let gap = self.text[self.at..].iter().take_while(|&&byte| is_blank(byte)).count();
+        self.at += gap;
         if gap > 0 {
             (self.after_name, self.after_dot) = (false, false);
         }
-        self.at += gap;
+        if self.at == self.text.len() {
+            self.doubtful |= self.in_code; // an executable comment was left open
+            return None;
+        }
         let start = self.at;
         let kind = self.read(self.text[start]);
         self.after_dot = kind == Kind::Dot && self.after_name;

@@ -47,6 +47,7 @@ pub(crate) fn scan(mut cursor: Cursor<'_>, dialect: Dialect, mode: Mode) -> Find
         armed: mode != Mode::Show,
         last: Last::Other,
         keyword: None,
+        after_quotes: false,
         ended: false,
         found: Findings::default(),
     };
@@ -60,7 +61,7 @@ pub(crate) fn scan(mut cursor: Cursor<'_>, dialect: Dialect, mode: Mode) -> Find
         }
         if token.kind == Kind::Semicolon {
             scan.ended |= blocks.is_outside();
-            (scan.last, scan.keyword) = (Last::Other, None);
+            (scan.last, scan.keyword, scan.after_quotes) = (Last::Other, None, false);
         } else {
             scan.found.multi |= scan.ended;
             scan.step(token, &cursor);
@@ -78,6 +79,7 @@ struct Scan {
     last: Last,
     /// The last token, if it was one of these.
     keyword: Option<Keyword>,
+    after_quotes: bool,
     ended: bool,
     found: Findings,
 }
@@ -156,7 +158,8 @@ impl Scan {
             Kind::Close => Last::Close,
             Kind::Dot => Last::Dot,
             Kind::UserVariable => {
-                self.found.needs.user_variables = true;
+                // Behind a name or string in quotes it is the host of an account.
+                self.found.needs.user_variables |= !self.after_quotes;
                 Last::Other
             }
             Kind::SystemVariable => {
@@ -172,6 +175,7 @@ impl Scan {
             _ => Last::Other,
         };
         self.keyword = keyword;
+        self.after_quotes = matches!(token.kind, Kind::String | Kind::QuotedName);
     }
 
     fn distrust(&mut self) {

@@ -44,14 +44,15 @@ pub fn statement(text: &[u8], dialect: Dialect) -> Statement {
     let mut cursor = Cursor::new(Lexer::new(text, dialect));
     let head = head::read(&mut cursor);
     let found = scan(cursor, dialect, head.mode);
+    let class = class(&head, found);
     let mut needs = found.needs;
-    needs.primary |= head.needs.primary;
     needs.last_used |= head.needs.last_used;
     // EXPLAIN runs nothing, but servers evaluate some functions to plan.
-    needs.primary |= found.unsafe_read && matches!(head.class, Class::Show | Class::Explain);
+    needs.primary =
+        matches!(class, Class::Show | Class::Explain) && (head.needs.primary || found.unsafe_read);
     Statement {
         verb: head.verb,
-        class: class(&head, found),
+        class,
         needs,
         multi: found.multi,
         implicit_commit: head.implicit_commit,

@@ -1,26 +1,45 @@
 //! Tables of words, hashed when the program is compiled.
 
-/// A map from words, in any case, to `T`. Three loads decide most misses.
+/// A map from words, in any case, to `T`.
 pub(crate) struct Words<T: 'static, const SLOTS: usize> {
-    slots: [Option<(&'static str, T)>; SLOTS],
+    slots: [Option<Entry<T>>; SLOTS],
 }
+
+#[derive(Clone, Copy)]
+struct Entry<T> {
+    key: Key,
+    word: &'static str,
+    value: T,
+}
+
+/// Both ends of a word, blind to case: with the length, all of it up to 16 letters.
+type Key = (u64, u64);
 
 impl<T: Copy, const SLOTS: usize> Words<T, SLOTS> {
     /// The table of all `groups`. Words are written in lower case; one that stands twice, or a
     /// table that is more than half full, does not compile.
     pub(crate) const fn new(groups: &[(T, &[&'static str])]) -> Self {
         assert!(SLOTS.is_power_of_two());
-        let mut slots = [None; SLOTS];
+        let mut slots: [Option<Entry<T>>; SLOTS] = [None; SLOTS];
         let mut count = 0;
         let mut group = 0;
         while group < groups.len() {
             let (value, words) = groups[group];
-            let mut word = 0;
-            while word < words.len() {
-                let at = free_slot(&slots, words[word]);
-                slots[at] = Some((words[word], value));
+            let mut index = 0;
+            while index < words.len() {
+                let word = words[index];
+                let key = key(word.as_bytes());
+                let mut at = slot(key, word.len(), SLOTS);
+                while let Some(known) = &slots[at] {
+                    assert!(
+                        !is_same(known.word.as_bytes(), word.as_bytes()),
+                        "a word stands twice"
+                    );
+                    at = (at + 1) % SLOTS;
+                }
+                slots[at] = Some(Entry { key, word, value });
                 count += 1;
-                word += 1;
+                index += 1;
             }
             group += 1;
         }
@@ -30,13 +49,12 @@ impl<T: Copy, const SLOTS: usize> Words<T, SLOTS> {
 
     /// What `word` stands for.
     pub(crate) fn get(&self, word: &[u8]) -> Option<T> {
-        if word.is_empty() {
-            return None;
-        }
-        let mut at = hash(word) % SLOTS;
-        while let Some((known, value)) = self.slots[at] {
-            if known.as_bytes().eq_ignore_ascii_case(word) {
-                return Some(value);
+        let key = key(word);
+        let mut at = slot(key, word.len(), SLOTS);
+        while let Some(known) = &self.slots[at] {
+            let alike = known.key == key && known.word.len() == word.len();
+            if alike && (word.len() <= 16 || known.word.as_bytes().eq_ignore_ascii_case(word)) {
+                return Some(known.value);
             }
             at = (at + 1) % SLOTS;
         }
@@ -44,24 +62,29 @@ impl<T: Copy, const SLOTS: usize> Words<T, SLOTS> {
     }
 }
 
-/// Length, first, middle and last letter, blind to case.
-const fn hash(word: &[u8]) -> usize {
-    let n = word.len();
-    let first = (word[0] | 0x20) as usize;
-    let middle = (word[n / 2] | 0x20) as usize;
-    let last = (word[n - 1] | 0x20) as usize;
-    let mixed = n.wrapping_mul(0x9E37) ^ first.wrapping_mul(0x85EB) ^ middle.wrapping_mul(0xC2B3);
-    let mixed = mixed.wrapping_add(last.wrapping_mul(0x2545));
-    mixed ^ (mixed >> 7)
+/// Setting bit 5 makes lower case of letters, and keeps apart whatever else words are made of.
+const fn key(word: &[u8]) -> Key {
+    const LOWER: u64 = 0x2020_2020_2020_2020;
+    if let (Some(first), Some(last)) = (word.first_chunk(), word.last_chunk()) {
+        return (u64::from_le_bytes(*first) | LOWER, u64::from_le_bytes(*last) | LOWER);
+    }
+    if let (Some(first), Some(last)) = (word.first_chunk(), word.last_chunk()) {
+        let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
+        return (first as u64 | LOWER, last as u64 | LOWER);
+    }
+    let (first, middle, last) = match *word {
+        [first, middle, last] => (first, middle, last),
+        [first, last] => (first, 0, last),
+        [only] => (only, 0, 0),
+        _ => (0, 0, 0),
+    };
+    (u32::from_le_bytes([first, middle, last, 0]) as u64 | LOWER, 0)
 }
 
-const fn free_slot<T: Copy>(slots: &[Option<(&'static str, T)>], word: &str) -> usize {
-    let mut at = hash(word.as_bytes()) % slots.len();
-    while let Some((known, _)) = &slots[at] {
-        assert!(!is_same(known.as_bytes(), word.as_bytes()), "a word stands twice");
-        at = (at + 1) % slots.len();
-    }
-    at
+const fn slot(key: Key, length: usize, slots: usize) -> usize {
+    let mixed = key.0 ^ key.1.rotate_left(29) ^ ((length as u64) << 59);
+    // The golden ratio's bits: Fibonacci hashing, the best bits are on top.
+    (mixed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - slots.trailing_zeros())) as usize
 }
 
 const fn is_same(one: &[u8], other: &[u8]) -> bool {
@@ -82,12 +105,45 @@ const fn is_same(one: &[u8], other: &[u8]) -> bool {
 mod tests {
     use super::Words;
 
-    const TABLE: Words<u8, 16> = Words::new(&[(1, &["select", "set"]), (2, &["x_1", "a"])]);
+    const TABLE: Words<u8, 16> = Words::new(&[
+        (1, &["select", "set", "a_word_of_more_than_sixteen"]),
+        (2, &["x_1", "a", "describe", "procedure"]),
+    ]);
 
     #[test]
-    fn finds_words_in_any_case_and_nothing_else() {
-        let found = ["SELECT", "Set", "X_1", "a", "selec", "selects", "", "x 1"]
-            .map(|w| TABLE.get(w.as_bytes()));
-        assert_eq!(found, [Some(1), Some(1), Some(2), Some(2), None, None, None, None]);
+    fn finds_words_in_any_case() {
+        for (word, value) in [
+            ("SELECT", 1),
+            ("Set", 1),
+            ("A_Word_Of_More_Than_Sixteen", 1),
+            ("X_1", 2),
+            ("a", 2),
+            ("DESCRIBE", 2),
+            ("proceDURE", 2),
+        ] {
+            assert_eq!(TABLE.get(word.as_bytes()), Some(value), "{word}");
+        }
+    }
+
+    #[test]
+    fn finds_nothing_else() {
+        for word in [
+            "",
+            "b",
+            "s",
+            "se",
+            "sat",
+            "selec",
+            "selects",
+            "aelect",
+            "x 1",
+            "x1",
+            "describf",
+            "procedurd",
+            "a_word_of_less_than_sixteen",
+            "a_word_of_more-than_sixteen",
+        ] {
+            assert_eq!(TABLE.get(word.as_bytes()), None, "{word}");
+        }
     }
 }

@@ -1,6 +1,9 @@
 //! The one list of filters that the shipped executable has.
 
-/// Every filter of this project, by name.
-pub fn registry() -> chain::Registry {
-    chain::Registry::default()
+use chain::Registry;
+
+/// Every filter of this project, by name. Add yours with [`Registry::with`] or
+/// [`Registry::with_layer`].
+pub fn registry() -> Registry {
+    Registry::default().with::<route::Factory>()
 }

@@ -71,7 +71,7 @@ pub(crate) struct DemoOptions {
     /// The proxy's port on 127.0.0.1 [default: 6033, or a free one if that is taken]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) port: Option<u16>,
-    /// Where the servers live, a directory to be made [default: a new directory among the temporary files]
+    /// Where the servers live; must not exist yet [default: among the temporary files]
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
     /// Leave the directory (data, logs, configuration) behind at the end

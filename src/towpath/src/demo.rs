@@ -1,4 +1,13 @@
 //! `towpath demo`: three real servers, the proxy in front of them, and the end of all of it.
+//!
+//! ```text
+//! packages ─▶ workspace ─▶ cluster ─▶ front ─┬─▶ guide, then wait ─┬─▶ front ends ─▶ workspace closes
+//!                                            └─▶ tour (--once) ────┘                   ▲
+//!                a signal, an error or a panic on the way ─────────────────────────────┘
+//! ```
+//!
+//! Whatever is made, is made in the workspace or is a process of it; so its end is the one place
+//! that cleans up.
 
 mod client;
 mod cluster;
@@ -95,12 +104,14 @@ async fn play(
     stop: &CancellationToken,
 ) -> Result<(), Stop> {
     let accounts = Accounts::new()?;
+    // The tour reads the servers' logs by SQL, people follow them in a file.
     let log = if options.once { Log::Table } else { Log::File };
     let set_up = async {
         let cluster = Cluster::start(workspace, ports, &accounts, log, screen).await?;
         let front = Front::start(workspace, ports, &accounts, registry, screen).await?;
         Ok((cluster, front))
     };
+    // Given up half-way, it leaves processes behind: the workspace knows them.
     let (cluster, mut front) = unless(stop, set_up).await?;
     let end = if options.once {
         let tour = tour::run(&cluster, ports.proxy, &accounts, screen);
@@ -135,10 +146,12 @@ async fn unless<T>(
 fn close(workspace: Workspace, keep: bool, screen: &Screen) -> anyhow::Result<()> {
     let dir = workspace.dir().to_owned();
     let step = screen.step("stopping the servers");
+    // Blocks this thread for as long as the servers take to end; nothing else is left to do.
     workspace.close()?;
     if keep {
-        step.done("stopped the servers; to start them again:");
+        step.done("stopped the servers; to start them and the proxy again:");
         screen.line(&format!("  bash {0}/{SCRIPT_NAME} up {0}", dir.display()));
+        screen.line(&format!("  towpath run {}/towpath.toml", dir.display()));
     } else {
         step.done("stopped the servers and removed everything");
     }

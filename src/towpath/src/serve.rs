@@ -1,4 +1,7 @@
 //! `towpath run`: the proxy in the foreground until a signal ends it.
+//!
+//! A file that is good may still not start: addresses may be taken and keys unreadable. Such a
+//! reason is one line on standard error, like all that is not the log.
 
 use crate::signals::{self, Second};
 use crate::{check, log};
@@ -28,6 +31,7 @@ pub(crate) fn run(file: &Path, registry: &chain::Registry) -> ExitCode {
 /// Serves until `stop` is cancelled and the sessions have ended, at most for the configured grace.
 pub(crate) async fn serve(config: Config, stop: CancellationToken) -> Result<()> {
     let proxy = Proxy::bind(config).await?;
+    // What wants to know when it is ready waits for these lines, or connects.
     for address in proxy.addresses() {
         tracing::info!(%address, "listening");
     }

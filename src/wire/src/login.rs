@@ -41,10 +41,13 @@ pub struct LoginRequest {
     /// The plugin that made `auth_response`; `None` without [`Capabilities::PLUGIN_AUTH`].
     pub plugin: Option<Plugin>,
     /// Connection attributes, in the order given.
-    pub attributes: Vec<(Vec<u8>, Vec<u8>)>,
+    pub attributes: Attributes,
     /// Level of zstd compression, with [`Capabilities::ZSTD_COMPRESSION_ALGORITHM`].
     pub zstd_level: u8,
 }
+
+/// Connection attributes: names and values, such as `program_name`.
+pub type Attributes = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// What connection attributes may take, in bytes: servers keep no more than this.
 pub const MAX_ATTRIBUTES: usize = 64 * 1024;
@@ -189,7 +192,7 @@ impl std::fmt::Debug for LoginRequest {
 }
 
 /// Decodes connection attributes: pairs of strings.
-pub(crate) fn decode_attributes(bytes: &[u8]) -> Result<Vec<(Vec<u8>, Vec<u8>)>, DecodeError> {
+pub(crate) fn decode_attributes(bytes: &[u8]) -> Result<Attributes, DecodeError> {
     if bytes.len() > MAX_ATTRIBUTES {
         return Err(DecodeError::Invalid("length of connection attributes"));
     }

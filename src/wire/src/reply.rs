@@ -44,6 +44,8 @@ pub struct ReplyScanner {
     /// Wire length of the message under way, so far.
     message_len: usize,
     next_seq: Option<u8>,
+    /// A cursor was asked for: with one, no rows follow the column definitions.
+    cursor: bool,
     kept: Kept,
     session_state: Kept,
     prepared: Option<PrepareOk>,
@@ -145,11 +147,20 @@ impl ReplyScanner {
             continues: false,
             message_len: 0,
             next_seq: None,
+            cursor: false,
             kept: Kept::default(),
             session_state: Kept::default(),
             prepared: None,
             end: ReplyEnd::default(),
         }
+    }
+
+    /// Whether the command, COM_STMT_EXECUTE, asks for a cursor. Only then does `CURSOR_EXISTS` mean
+    /// that one was opened: a procedure's own cursors set it too, and rows follow.
+    #[must_use]
+    pub fn with_cursor(mut self, asked: bool) -> Self {
+        self.cursor = asked;
+        self
     }
 
     /// Starts over for the reply to the next command, keeping the memory.

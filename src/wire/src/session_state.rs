@@ -68,7 +68,7 @@ impl Tracker {
         let (kind, strings) = self.parts();
         out.put_u8(kind);
         match self {
-            Self::Other { raw, .. } => put::string(out, raw),
+            Self::StateChange(_) | Self::Other { .. } => put::string(out, strings[0]),
             Self::Gtids(gtids) => {
                 put::int(out, 1 + put::string_len(gtids) as u64);
                 // The encoding of the list; 0, text, is the only one there is.
@@ -125,7 +125,7 @@ fn decode_block(kind: u8, data: &[u8], all: &mut Vec<Tracker>) -> Result<(), Dec
             return Ok(());
         }
         SCHEMA => Tracker::Schema(r.string("schema name")?.to_vec()),
-        STATE_CHANGE => Tracker::StateChange(r.string("state change")? == b"1"),
+        STATE_CHANGE => Tracker::StateChange(r.rest() == b"1"),
         GTIDS => {
             r.u8("GTID encoding")?;
             Tracker::Gtids(r.string("GTIDs")?.to_vec())

@@ -150,8 +150,9 @@ fn mysql_async(cluster: &Cluster, prepared: bool) -> Result<()> {
             .db_name(Some(&schema.name))
             // on a loopback address it would read @@socket and go round the proxy
             .prefer_socket(false);
-        let talk = tokio::time::timeout(wait::LIMIT, rust_session(options, prepared));
-        outputs.push(runtime.block_on(talk)??);
+        let talk =
+            async { tokio::time::timeout(wait::LIMIT, rust_session(options, prepared)).await? };
+        outputs.push(runtime.block_on(talk)?);
         schema.clear()?;
     }
     compare(&outputs[0], &outputs[1], false)

@@ -27,30 +27,36 @@ fn the_accounts_of_the_file(cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
-/// The error directly and through the proxy; the host in it is where the server saw the client.
-fn refused(cluster: &Cluster, proxy: &Proxy, login: &Login) -> Result<()> {
-    let mut errors = Vec::new();
-    for address in [&cluster.addresses[0], &proxy.address] {
-        let Err(refused) = Client::connect(address, login) else {
-            panic!("{address} lets {:?} in", login.user)
-        };
-        errors.push(refused.to_string());
+/// The error that `address` refuses a login with.
+fn refusal(address: &str, login: &Login) -> String {
+    match Client::connect(address, login) {
+        Ok(_) => panic!("{address} lets {:?} in", login.user),
+        Err(refused) => refused.to_string(),
     }
-    assert_eq!(errors[0], errors[1]);
-    assert!(errors[0].starts_with("ERR "), "{errors:?}");
-    Ok(())
+}
+
+/// The error must be the same directly and through the proxy.
+fn refused(cluster: &Cluster, proxy: &Proxy, login: &Login) {
+    let direct = refusal(&cluster.addresses[0], login);
+    assert!(direct.starts_with("ERR "), "{direct}");
+    assert_eq!(direct, refusal(&proxy.address, login));
 }
 
 fn refusals_are_the_servers(cluster: &Cluster) -> Result<()> {
     let proxy = Proxy::start(cluster)?;
     let app = cluster.login("app");
-    refused(cluster, &proxy, &Login::new("app", "wrong"))?;
-    refused(cluster, &proxy, &Login::new("app", ""))?;
-    refused(cluster, &proxy, &Login::new("app_nopw", "given although there is none"))?;
-    refused(cluster, &proxy, &Login::new("nobody_of_that_name", "wrong"))?;
-    refused(cluster, &proxy, &Login::new("nobody_of_that_name", ""))?;
-    refused(cluster, &proxy, &app.clone().schema("no_such_schema"))?;
-    refused(cluster, &proxy, &app.schema("mysql"))
+    refused(cluster, &proxy, &Login::new("app", "wrong"));
+    refused(cluster, &proxy, &Login::new("app", ""));
+    refused(cluster, &proxy, &Login::new("app_nopw", "given although there is none"));
+    refused(cluster, &proxy, &app.clone().schema("no_such_schema"));
+    refused(cluster, &proxy, &app.schema("mysql"));
+    // MySQL asks strangers for a plugin chosen by their name; the text at the end is the same
+    for password in ["wrong", ""] {
+        let known = refusal(&cluster.addresses[0], &Login::new("app", password));
+        let stranger = refusal(&proxy.address, &Login::new("nobody", password));
+        assert_eq!(stranger, known.replace("'app'", "'nobody'"));
+    }
+    Ok(())
 }
 
 fn a_schema_at_login(cluster: &Cluster) -> Result<()> {

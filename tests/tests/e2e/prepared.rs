@@ -66,7 +66,7 @@ fn parameters(cluster: &Cluster) -> Result<()> {
 
 fn long_data(cluster: &Cluster) -> Result<()> {
     same(cluster, &Proxy::start(cluster)?, &cluster.admin(), |client, transcript| {
-        let statement = client.prepare("SELECT LENGTH(?), MD5(?)")?;
+        let statement = client.prepare("SELECT LENGTH(?), SHA2(?, 256)")?;
         transcript.add("prepare", &statement.reply);
         for chunk in [vec![b'a'; 100_000], Vec::new(), vec![b'b'; 3]] {
             client.long_data(&statement, 0, &chunk)?;
@@ -85,10 +85,10 @@ fn cursors(cluster: &Cluster) -> Result<()> {
             client.must("INSERT INTO t VALUES (1),(2),(3),(4),(5)")?;
             let statement = client.prepare("SELECT a FROM t ORDER BY a")?;
             transcript.add("open", &client.execute(&statement, 1, &[])?);
-            for _ in 0..4 {
-                // the last one asks beyond the end
+            for _ in 0..3 {
                 transcript.add("fetch", &client.fetch(&statement, 2)?);
             }
+            transcript.add_code("beyond the end", &client.fetch(&statement, 2)?);
             transcript.add("after", &client.query("SELECT 'after'")?);
             Ok(())
         })?;
@@ -106,9 +106,8 @@ fn many_statements(cluster: &Cluster) -> Result<()> {
             transcript.add("execute", &client.execute(statement, 0, &[Some(b"v")])?);
             client.close_statement(statement)?;
         }
-        // a closed statement is unknown; the text of the error holds its id
-        let closed = client.execute(&statements[0], 0, &[Some(b"v")])?;
-        assert_eq!(closed.error_code(), Some(1243));
+        // a closed statement is unknown
+        transcript.add_code("closed", &client.execute(&statements[0], 0, &[Some(b"v")])?);
         transcript.add("after", &client.query("SELECT 'after'")?);
         Ok(())
     })

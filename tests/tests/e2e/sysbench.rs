@@ -44,10 +44,28 @@ impl<'a> Bench<'a> {
         Ok(Some(Self { program, cluster, schema, folder }))
     }
 
-    /// Fills the tables, directly and the same each time.
+    /// Fills the tables, directly, and keeps a copy: the seed does not determine what is filled in.
     fn prepare(&self) -> Result<()> {
-        self.schema.clear()?;
-        self.call(&self.cluster.addresses[0], &["prepare"]).map(drop)
+        self.call(&self.cluster.addresses[0], &["prepare"])?;
+        self.copy("sbtest", "kept")
+    }
+
+    /// Puts the tables back to what they were at first.
+    fn restore(&self) -> Result<()> {
+        self.copy("kept", "sbtest")
+    }
+
+    fn copy(&self, from: &str, to: &str) -> Result<()> {
+        let mut client = Client::connect(
+            &self.cluster.addresses[0],
+            &self.cluster.admin().schema(&self.schema.name),
+        )?;
+        for n in 1..=TABLES {
+            client.must(&format!("DROP TABLE IF EXISTS {to}{n}"))?;
+            client.must(&format!("CREATE TABLE {to}{n} LIKE {from}{n}"))?;
+            client.must(&format!("INSERT INTO {to}{n} SELECT * FROM {from}{n}"))?;
+        }
+        client.quit()
     }
 
     fn call(&self, address: &str, arguments: &[&str]) -> Result<String> {
@@ -86,8 +104,9 @@ fn the_same_checksums(cluster: &Cluster, mode: &str) -> Result<()> {
     let Some(bench) = Bench::new(cluster)? else { return Ok(()) };
     let proxy = Setup::of(cluster).listener_tls("prefer").start()?;
     let mode = format!("--db-ps-mode={mode}");
+    bench.prepare()?;
     let run = |address: &str, tls: &str| -> Result<_> {
-        bench.prepare()?;
+        bench.restore()?;
         let before = bench.tables()?;
         bench.call(address, &[&mode, tls, "--threads=1", "--events=300", "--time=0", "run"])?;
         let after = bench.tables()?;

@@ -57,7 +57,7 @@ fn xa_name(client: &mut e2e::Client, sql: &str) -> Result<String> {
     if !sql.starts_with("XA") {
         return Ok(sql.to_owned());
     }
-    let schema = client.rows("SELECT MD5(DATABASE())")?[0][0].clone().unwrap_or_default();
+    let schema = client.rows("SELECT SHA2(DATABASE(), 224)")?[0][0].clone().unwrap_or_default();
     Ok(sql.replace("x1", &schema))
 }
 

@@ -27,9 +27,10 @@ pub(super) fn read(
     if !errors.is_empty() {
         source.hide_secrets_in_text();
     }
-    let unparsed = errors
-        .into_iter()
-        .map(|error| source.mistake(&error.span().unwrap_or(WHOLE_FILE), error.message()));
+    let unparsed = errors.into_iter().map(|error| {
+        let span = error.span().unwrap_or(WHOLE_FILE);
+        Mistake { hides_others: true, ..source.mistake(&span, error.message()) }
+    });
     let refused = refused.into_iter().map(|(span, (message, hint))| Mistake {
         hides_others: true,
         ..source.mistake(&span, message).hint(hint)

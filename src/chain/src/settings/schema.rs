@@ -71,6 +71,8 @@ impl<'a> Walk<'a> {
 
     fn table(&mut self, node: &Node, table: &Table, schema: &'a Json) {
         let open = !schema.is_object();
+        // A required key that was only misspelt is not missing as well.
+        let mut misspelt = Vec::new();
         for (key, (place, value)) in table {
             let known = &schema["properties"][key];
             let others = &schema["additionalProperties"];
@@ -78,16 +80,19 @@ impl<'a> Walk<'a> {
                 (false, _) => self.value(value, known),
                 (true, Json::Null | Json::Bool(false)) if !open => {
                     let names = schema["properties"].as_object().into_iter().flatten();
-                    let names = names.map(|(name, _)| name.as_str());
+                    let names: Vec<_> = names.map(|(name, _)| name.as_str()).collect();
+                    misspelt.extend(nearest(key, &names));
                     self.found.push(unknown_key(self.source, key, place, names));
                 }
                 (true, others) => self.value(value, others),
             }
         }
         let required = schema["required"].as_array().into_iter().flatten();
-        for key in required.filter_map(Json::as_str).filter(|key| !table.contains_key(*key)) {
-            let about = self.resolve(&schema["properties"][key]);
-            self.note(node, format!("missing key `{key}`"), about);
+        for key in required.filter_map(Json::as_str) {
+            if !table.contains_key(key) && !misspelt.contains(&key) {
+                let about = self.resolve(&schema["properties"][key]);
+                self.note(node, format!("missing key `{key}`"), about);
+            }
         }
     }
 
@@ -216,13 +221,17 @@ pub(super) fn suggest<'a>(
     let mut names: Vec<_> = names.into_iter().collect();
     names.sort_unstable();
     names.dedup();
-    let likeness = |name: &&&str| (strsim::jaro_winkler(given, name) * 1000.0) as u64;
-    let near = names.iter().max_by_key(likeness).filter(|name| likeness(name) >= 800);
-    match near {
+    match nearest(given, &names) {
         Some(name) => mistake.hint(format!("did you mean `{name}`?")),
         None if names.is_empty() => mistake,
         None => mistake.hint(format!("{all}: {}", names.join(", "))),
     }
+}
+
+/// The one of `names` that is so like `given` that it was probably meant.
+fn nearest<'a>(given: &str, names: &[&'a str]) -> Option<&'a str> {
+    let likeness = |name: &&str| (strsim::jaro_winkler(given, name) * 1000.0) as u64;
+    names.iter().copied().max_by_key(likeness).filter(|name| likeness(name) >= 800)
 }
 
 fn is_union(schema: &Json) -> bool {

@@ -71,7 +71,8 @@ impl Source {
     pub(super) fn hide_secrets_in_text(&mut self) {
         for (equals, _) in self.text.match_indices('=') {
             let before = self.text[..equals].trim_end_matches([' ', '\t', '"', '\'']);
-            if is_secret(before.rsplit('\n').next().unwrap_or_default()) {
+            let ends_key = |c: char| c.is_whitespace() || "{,\"'=".contains(c);
+            if is_secret(before.rsplit(ends_key).next().unwrap_or_default()) {
                 let value = &self.text[equals + 1..];
                 let opens = |quote: &&str| value.trim_start().starts_with(quote);
                 let quote = ["\"\"\"", "'''"].into_iter().find(opens);
@@ -117,10 +118,14 @@ impl Source {
     }
 }
 
-/// Whether the values of this key are secrets.
+/// Whether the values of this key are secrets, or it is one of those keys misspelt. What names the
+/// place of a secret is none.
 pub(super) fn is_secret(key: &str) -> bool {
     let key = key.to_ascii_lowercase();
-    key.ends_with("password") || key.ends_with("token")
+    let names_a_place = key.ends_with("_file") || key.ends_with("_env");
+    let last = key.rsplit(['_', '-', '.']).next().unwrap_or(&key);
+    let looks = ["pass", "pwd", "secret", "token"].iter().any(|part| key.contains(part));
+    !names_a_place && (looks || strsim::jaro_winkler(last, "password") > 0.8)
 }
 
 fn overlap(a: &Range<usize>, b: &Range<usize>) -> bool {

@@ -158,6 +158,12 @@ fn all_mistakes_are_found_at_once_and_in_order() {
 }
 
 #[test]
+fn a_misspelt_key_is_not_missing_as_well() {
+    assert_eq!(only("inner = { neded = 1 }"), "1:11 unknown key `neded` | did you mean `needed`?");
+    assert_eq!(refused("inner = { xyz = 1 }").len(), 2);
+}
+
+#[test]
 fn syntax_errors_have_their_place_and_hide_nothing_else() {
     let mistakes = refused("port = 70000\nname = \nprot = 1\n");
     let lines: Vec<_> = mistakes.iter().map(|mistake| mistake.line).collect();
@@ -213,12 +219,17 @@ fn secrets_are_never_shown() {
         "password = \"\"\"\nhunter2\"\"\"\nport = \n",
         "\"password\" = '''\nhunter2''' x\n",
         "name = { db_token = 'hunter2', name = 1 }\n",
+        "pasword = 'hunter2'\n",
+        "backend_passwrd = 'hunter2'\n",
+        "Password = 'hunter2'\n",
+        "{ name = 1, pasword = 'hunter2' }",
         "name = [{ db_password = 'hunter2' }, 3]\n",
     ];
     for text in texts {
         let mistakes = refused(text);
         assert!(!format!("{mistakes} {mistakes:?}").contains("hunter2"), "{text}: {mistakes}");
     }
+    assert!(refused("password_file = 'a/b'\n").to_string().contains("a/b"));
     let beside = refused("inner = { needed = 1, password = 'hunter2', other = 2 }\n");
     let last = beside.iter().last().expect("there are two");
     assert_eq!(last.source_line, "inner = { needed = 1, password = ***, other = 2 }");

@@ -12,7 +12,12 @@ use crate::{
 };
 use bytes::BytesMut;
 use rustls::pki_types::ServerName;
-use std::{io, path::PathBuf, sync::Arc, time::{Duration, Instant}};
+use std::{
+    io,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use tokio::{
     io::AsyncWriteExt,
     net::{TcpStream, UnixStream},

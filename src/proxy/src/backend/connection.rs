@@ -5,6 +5,7 @@ use crate::buffer::{ChunkReader, poll_write_all};
 use bytes::{Bytes, BytesMut};
 use chain::{
     Body, Command, End, Error, Frame, Reply, Result, Stack, Upload,
+    error::LastWords,
     lend::{Lend, Loan},
     topology::InUse,
 };
@@ -19,6 +20,7 @@ use tokio::{io::AsyncWriteExt, sync::mpsc};
 use tower::Service;
 use wire::{
     capability::Capabilities,
+    command::{CommandCode, Execute},
     packet::HEADER_LEN,
     reply::{ReplyEnd, ReplyScanner, Scan},
     session_state::Tracker,
@@ -49,14 +51,26 @@ impl Service<Command> for Connection {
     type Error = Error;
     type Future = Pin<Box<dyn Future<Output = Result<Reply>> + Send>>;
 
-    /// Fails once a reply was abandoned or broke: nothing more can be said on this connection.
+    /// Fails once a reply was abandoned or broke, and once the server has closed the connection:
+    /// nothing more can be said on it. Until then it wakes the task when the server says something
+    /// by itself, which it does only to close.
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
         let wire = ready!(self.0.poll_home(cx))?;
-        Poll::Ready(if wire.busy {
-            Err(Error::backend("the connection to the server was lost"))
-        } else {
-            Ok(())
-        })
+        if wire.busy {
+            return Poll::Ready(Err(Error::backend("the connection to the server was lost")));
+        }
+        let Wire { link: Some(link), chunks, .. } = wire else {
+            return Poll::Ready(Err(Error::backend("the connection is closed")));
+        };
+        let Poll::Ready(said) = chunks.poll_chunk(&mut link.io, cx) else {
+            return Poll::Ready(Ok(()));
+        };
+        wire.busy = true;
+        Poll::Ready(Err(match said {
+            Ok(Some(bytes)) => Error::backend(LastWords(bytes)),
+            Ok(None) => lost(io::ErrorKind::UnexpectedEof.into()),
+            Err(error) => lost(error),
+        }))
     }
 
     fn call(&mut self, command: Command) -> Self::Future {
@@ -86,7 +100,8 @@ async fn exchange(mut wire: Loan<Wire>, command: Command) -> Result<Reply> {
     }
     // A server that refuses a command may say why and close before it has read all of it: what it
     // said is the reply.
-    let scanner = ReplyScanner::new(command.code(), capabilities);
+    let scanner =
+        ReplyScanner::new(command.code(), capabilities).with_cursor(asks_for_cursor(&command));
     let mut stream = ReplyStream {
         wire,
         scanner,
@@ -111,6 +126,11 @@ async fn exchange(mut wire: Loan<Wire>, command: Command) -> Result<Reply> {
             Body::stream(Resumed { first: Some(first), stream })
         }
     }))
+}
+
+fn asks_for_cursor(command: &Command) -> bool {
+    command.code() == CommandCode::STMT_EXECUTE
+        && Execute::decode(command.whole()).is_ok_and(|execute| execute.wants_cursor())
 }
 
 /// A reply that is still arriving.
@@ -306,4 +326,3 @@ fn lost(error: io::Error) -> Error {
         _ => Error::backend(format!("lost connection to the server: {error}")),
     }
 }
-

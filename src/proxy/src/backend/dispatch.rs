@@ -131,9 +131,10 @@ impl State {
 
 fn candidates<'a>(target: &'a Target, session: &'a Session) -> impl Iterator<Item = Target> {
     let others = session.topology.hostgroup(target.hostgroup).map(|group| group.servers.iter());
-    let others = others.into_iter().flatten().filter(|other| {
-        other.weight > 0 && other.id != target.server.id
-    });
+    let others = others
+        .into_iter()
+        .flatten()
+        .filter(|other| other.weight > 0 && other.id != target.server.id);
     let others = others.map(|server| Target { server: server.clone(), ..target.clone() });
     std::iter::once(target.clone()).chain(others)
 }

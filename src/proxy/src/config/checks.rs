@@ -83,7 +83,8 @@ pub(super) fn listeners(
             let made = has_files.then(|| tls::acceptor(pair, tls.client_ca.as_deref()));
             made.map_or(Ok(()), |made| made.map(drop).map_err(TlsMistake::Refused))
         });
-        let files = [("certificate", &tls.certificate), ("key", &tls.key), ("client_ca", &tls.client_ca)];
+        let files =
+            [("certificate", &tls.certificate), ("key", &tls.key), ("client_ca", &tls.client_ca)];
         note_tls(settings, made, &files, mistakes);
     }
 }
@@ -155,7 +156,8 @@ fn unique<T, K: Eq + Hash>(
                 seen.insert(value, &entry.settings);
             }
             Some(first) => {
-                let mistake = entry.settings.mistake_at(key, format!("this {key} is taken already"));
+                let mistake =
+                    entry.settings.mistake_at(key, format!("this {key} is taken already"));
                 mistakes.push(mistake.hint(elsewhere(&first.mistake_at(key, ""))));
             }
         }
@@ -169,7 +171,7 @@ fn fixed_address(listener: &Listener) -> Option<Address> {
 
 fn not_zero<T>(entry: &Entry<T>, durations: &[(&str, Duration)], mistakes: &mut Mistakes) {
     for (key, _) in durations.iter().filter(|(_, duration)| duration.is_zero()) {
-        let mistake = entry.settings.mistake_at(key, "nothing is done in no time");
+        let mistake = entry.settings.mistake_at(key, "this must be longer than 0");
         mistakes.push(mistake.hint("for example \"2s\""));
     }
 }
@@ -209,7 +211,8 @@ fn note_tls(
             table.mistake_at(key, format!("`{key}` without `{missing}`"))
         }
         TlsMistake::Refused(TlsError::File(path, reason)) => {
-            let names = |file: &&(&str, &Option<PathBuf>)| file.1.as_deref() == Some(Path::new(&path));
+            let names =
+                |file: &&(&str, &Option<PathBuf>)| file.1.as_deref() == Some(Path::new(&path));
             let key = files.iter().find(names).map_or("tls", |(key, _)| *key);
             table.mistake_at(key, format!("{}: {reason}", path.display()))
         }

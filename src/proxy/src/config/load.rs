@@ -3,7 +3,7 @@
 use super::{
     Config, Server,
     checks::{self, Hostgroups},
-    part::{self, Entry, List, Part, elsewhere},
+    part::{self, Entry, List, Part, Variables, elsewhere},
     schema, user,
 };
 use chain::{
@@ -11,8 +11,6 @@ use chain::{
     settings::{Mistake, Mistakes, Settings},
 };
 use std::{collections::BTreeMap, path::Path};
-
-type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 pub(super) fn load(
     path: &Path,

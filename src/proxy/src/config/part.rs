@@ -6,6 +6,9 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
 
+/// Where variables come from.
+pub(super) type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
+
 /// One file. Paths in it are relative to its directory.
 pub(super) struct Part {
     /// As it was given.
@@ -33,11 +36,10 @@ impl Part {
     /// Reads a file. The error is the operating system's, in words.
     pub(super) fn read(
         path: &Path,
-        variables: &dyn Fn(&str) -> Option<String>,
+        variables: Variables<'_>,
         mistakes: &mut Mistakes,
     ) -> Result<Self, String> {
-        let bytes = std::fs::read(path).map_err(|e| e.to_string())?;
-        let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned())?;
+        let text = read_text(path, 16 << 20)?;
         let name = path.display().to_string();
         let settings = Settings::parse_with(&name, &text, variables, mistakes);
         let absolute = std::path::absolute(path).map_err(|e| e.to_string())?;
@@ -83,6 +85,7 @@ where
     T: DeserializeOwned + JsonSchema,
 {
     let mut list = List { entries: Vec::new(), complete: true };
+    let before = mistakes.len();
     for Part { directory, settings, .. } in parts {
         for (settings, value) in settings.deserialize_all(key, mistakes) {
             match value {
@@ -93,6 +96,7 @@ where
             }
         }
     }
+    list.complete &= mistakes.len() == before;
     list
 }
 
@@ -109,6 +113,19 @@ impl<T> Entry<T> {
             tcp @ Address::Tcp(_) => tcp.clone(),
         }
     }
+}
+
+/// The text of a file. The error is the operating system's, in words, or says that it is larger
+/// than `limit` bytes: a device could go on for ever.
+pub(super) fn read_text(path: &Path, limit: u64) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(|e| e.to_string())?;
+    let mut bounded = std::io::Read::take(file, limit + 1);
+    std::io::Read::read_to_end(&mut bounded, &mut bytes).map_err(|e| e.to_string())?;
+    if bytes.len() as u64 > limit {
+        return Err(format!("it is larger than {limit} bytes"));
+    }
+    String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned())
 }
 
 /// A hint to the place of another mistake.

@@ -1,8 +1,6 @@
 //! The JSON Schema of the whole file: the tables' types and the filters' settings.
 
-use super::{
-    Admin, Backend, Hostgroup, Limits, Listener, Log, Server, Shutdown, user::UserTable,
-};
+use super::{Admin, Backend, Hostgroup, Limits, Listener, Log, Server, Shutdown, user::UserTable};
 use chain::{Part, Registry};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema, schema_for};
 use serde_json::{Value, json};

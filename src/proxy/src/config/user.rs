@@ -1,10 +1,14 @@
 //! Who may log in, and as whom the proxy logs in to servers for them.
 
-use super::part::Entry;
+use super::part::{Entry, Variables, read_text};
 use chain::settings::Mistakes;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use std::{fmt, path::PathBuf, sync::Arc};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 use wire::auth::Secret;
 
 /// Somebody who may log in.
@@ -59,9 +63,6 @@ pub(super) struct UserTable {
     /// A variable of the environment that holds the other account's password.
     backend_password_env: Option<String>,
 }
-
-/// Where variables come from.
-type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// The ways to give one password, and the prefix of their keys.
 struct Ways<'a> {
@@ -162,9 +163,9 @@ impl Ways<'_> {
     }
 }
 
-fn first_line(path: &std::path::Path) -> Result<String, String> {
-    let refused = |e: std::io::Error| format!("{}: {e}", path.display());
-    let text = std::fs::read_to_string(path).map_err(refused)?;
+fn first_line(path: &Path) -> Result<String, String> {
+    const LONGEST: u64 = 64 << 10;
+    let text = read_text(path, LONGEST).map_err(|e| format!("{}: {e}", path.display()))?;
     Ok(text.lines().next().unwrap_or_default().to_owned())
 }
 

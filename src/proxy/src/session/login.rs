@@ -1,24 +1,28 @@
 //! A client's login: greeting, TLS, authentication, schema.
 
 use super::{Client, Context, call, refuse, stack};
-use crate::{greeter::Greeter, stream::Stream, users::{Admitted, Users}};
+use crate::{
+    greeter::Greeter,
+    stream::Stream,
+    users::{Admitted, Users},
+};
 use bytes::BytesMut;
 use chain::{
-    Command, Error, Outcome, Reply, Session, Stack,
+    Command, Error, HostgroupId, Outcome, Reply, Session, Stack,
     command::Asker,
     session::{Peer, View},
 };
 use std::sync::Arc;
 use tokio_rustls::{TlsAcceptor, TlsStream};
 use wire::{
-    auth::{Nonce, RsaKeyPair, ServerAuth, random_nonce, server},
+    auth::{RsaKeyPair, ServerAuth, random_nonce, server},
     capability::Capabilities,
-    command::CommandCode,
+    command::{ChangeUser, CommandCode},
     err::{ErrPacket, ErrorCode, codes},
     greeting::Greeting,
     login::{LoginRequest, SslRequest},
     ok::OkPacket,
-    packet::HEADER_LEN,
+    packet::{HEADER_LEN, Message},
     status::Status,
 };
 
@@ -39,6 +43,8 @@ pub(crate) struct Entrance {
 pub(crate) struct LoggedIn {
     pub(crate) session: Session,
     pub(crate) stack: Stack,
+    /// What the client was greeted with: a change of user is tested against the same nonce.
+    greeting: Greeting,
     _admitted: Admitted,
 }
 
@@ -57,14 +63,57 @@ impl Entrance {
         peer: Peer,
         id: u32,
     ) -> Result<LoggedIn, Error> {
-        let nonce = random_nonce();
-        let greeting = self.greet(client, nonce, id).await?;
+        let greeting = self.greet(client, id).await?;
         let (request, seq) = self.request(client, greeting.capabilities).await?;
+        self.open(client, context, greeting, peer, request, seq).await
+    }
+
+    /// COM_CHANGE_USER: the session ends, and another begins on the same connection. The password
+    /// is the proxy's to check, so no server sees the command.
+    pub(crate) async fn change_user(
+        &self,
+        client: &mut Client,
+        context: &Context,
+        before: LoggedIn,
+        message: &Message,
+    ) -> Result<LoggedIn, Error> {
+        let View { peer, capabilities, collation, .. } = *before.session;
+        let Ok(change) = ChangeUser::decode(&message.payload(), capabilities) else {
+            return Err(bad_handshake(client, message.next_seq).await);
+        };
+        let request = LoginRequest {
+            capabilities,
+            user: change.user,
+            auth_response: change.auth_response,
+            schema: change.schema,
+            plugin: change.plugin,
+            collation: match u8::try_from(change.collation) {
+                Ok(0) | Err(_) => collation,
+                Ok(collation) => collation,
+            },
+            ..LoginRequest::default()
+        };
+        let greeting = before.greeting.clone();
+        // Whoever logs in counts anew, and gets no connection of the user before.
+        drop(before);
+        self.open(client, context, greeting, peer, request, message.next_seq).await
+    }
+
+    /// Checks who the client is and takes its session into its schema.
+    async fn open(
+        &self,
+        client: &mut Client,
+        context: &Context,
+        greeting: Greeting,
+        peer: Peer,
+        request: LoginRequest,
+        seq: u8,
+    ) -> Result<LoggedIn, Error> {
         let capabilities = request.capabilities.intersection(greeting.capabilities);
         let (admitted, seq) = self.admit(client, &request, &greeting, peer, seq).await?;
         let user = admitted.user();
         let mut session = Session::new(View {
-            id,
+            id: greeting.thread_id,
             user: user.account.user.clone(),
             schema: None,
             peer,
@@ -72,7 +121,7 @@ impl Entrance {
             port: self.port,
             capabilities,
             collation: request.collation,
-            hostgroup: chain::HostgroupId(user.hostgroup),
+            hostgroup: HostgroupId(user.hostgroup),
             topology: context.topology.clone(),
         });
         let mut stack = stack(context, &user.backend);
@@ -85,20 +134,22 @@ impl Entrance {
         } else {
             enter(client, &mut session, &mut stack, schema, seq).await?;
         }
-        Ok(LoggedIn { session, stack, _admitted: admitted })
+        Ok(LoggedIn { session, stack, greeting, _admitted: admitted })
     }
 
-    async fn greet(&self, client: &mut Client, nonce: Nonce, id: u32) -> Result<Greeting, Error> {
+    /// Sends the greeting.
+    async fn greet(&self, client: &mut Client, id: u32) -> Result<Greeting, Error> {
         let secure = client.io.is_secure();
-        let greeting = match self.greeter.greeting(nonce, id, self.tls.is_some() && !secure).await {
-            Ok(greeting) => greeting,
-            Err(refusal) => {
-                let mut payload = BytesMut::new();
-                refusal.encode_before_login(&mut payload);
-                client.send(0, &payload).await?;
-                return Err(Error::backend(refusal.message_lossy().into_owned()));
-            }
-        };
+        let greeting =
+            match self.greeter.greeting(random_nonce(), id, self.tls.is_some() && !secure).await {
+                Ok(greeting) => greeting,
+                Err(refusal) => {
+                    let mut payload = BytesMut::new();
+                    refusal.encode_before_login(&mut payload);
+                    client.send(0, &payload).await?;
+                    return Err(Error::backend(refusal.message_lossy().into_owned()));
+                }
+            };
         let mut payload = BytesMut::new();
         greeting.encode(&mut payload);
         client.send(0, &payload).await?;
@@ -115,13 +166,10 @@ impl Entrance {
         let mut message = client.required_message(LIMIT).await?;
         let malformed = |_| Error::client("a malformed login");
         if SslRequest::decode(&message.payload()).map_err(malformed)?.is_some() {
-            let Some(tls) = self.tls.as_ref().filter(|_| offered.contains(Capabilities::SSL)) else {
+            let Some(tls) = self.tls.as_ref().filter(|_| offered.contains(Capabilities::SSL))
+            else {
                 return Err(bad_handshake(client, message.next_seq).await);
             };
-            // What came in clear behind the request could be anybody's.
-            if !client.read.is_empty() {
-                return Err(Error::client("bytes in clear behind the request for TLS"));
-            }
             client.upgrade(tls).await?;
             message = client.required_message(LIMIT).await?;
         } else if self.tls_required && !client.io.is_secure() {
@@ -171,8 +219,13 @@ impl Entrance {
         };
         let name = String::from_utf8_lossy(&request.user);
         let Some(user) = user.filter(|_| accepted) else {
-            let using = if request.auth_response.expose().iter().all(|byte| *byte == 0) { "NO" } else { "YES" };
-            let text = format!("Access denied for user '{name}'@'{peer}' (using password: {using})");
+            let using = if request.auth_response.expose().iter().all(|byte| *byte == 0) {
+                "NO"
+            } else {
+                "YES"
+            };
+            let text =
+                format!("Access denied for user '{name}'@'{peer}' (using password: {using})");
             let refusal = ErrPacket::new(codes::ER_ACCESS_DENIED_ERROR, text);
             return Err(denied(client, seq, &refusal).await);
         };
@@ -235,14 +288,16 @@ async fn denied(client: &mut Client, seq: u8, refusal: &ErrPacket) -> Error {
 
 impl Client {
     /// The next message of a conversation that is not over.
-    async fn required_message(&mut self, limit: usize) -> Result<wire::packet::Message, Error> {
+    async fn required_message(&mut self, limit: usize) -> Result<Message, Error> {
         let message = self.message(limit).await?;
         message.ok_or_else(|| Error::client("the client closed during the login"))
     }
 
-    /// Goes on under TLS.
+    /// Goes on under TLS. Whatever came behind the request is part of the TLS handshake: nothing of
+    /// it is taken for the client's words.
     async fn upgrade(&mut self, tls: &TlsAcceptor) -> Result<(), Error> {
-        let plain = std::mem::replace(&mut self.io, Stream::Closed);
+        let ahead = self.read.split().freeze();
+        let plain = std::mem::replace(&mut self.io, Stream::Closed).put_back(ahead);
         let secured = tls.accept(plain).await;
         let secured = secured.map_err(|e| Error::client(format!("TLS: {e}")))?;
         self.io = TlsStream::from(secured).into();

@@ -24,9 +24,10 @@ pub(super) fn set(cursor: &mut Cursor<'_>) -> Head {
     loop {
         if is_global(cursor) {
             head.class = Class::Admin;
+        } else {
+            cursor.accept_any(&["session", "local"]);
+            head.implicit_commit |= turns_autocommit_on(cursor);
         }
-        cursor.accept_any(&["session", "local"]);
-        head.implicit_commit |= turns_autocommit_on(cursor);
         match skip_assignment(cursor) {
             Rest::Another => {}
             Rest::End => return head,

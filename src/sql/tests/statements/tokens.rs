@@ -41,7 +41,7 @@ fn texts_are_cut_as_servers_cut_them() {
         (
             "",
             "1 1.5 .5 1. 1e9 1E-9 1e 1ex 12ab 0xFF 0xG 0b01 0b2",
-            concat!("n:1 n:1.5 n:.5 n:1. n:1e9 n:1E-9 w:1e w:1ex w:12ab n:0xFF w:0xG n:0b01 w:0b2"),
+            "n:1 n:1.5 n:.5 n:1. n:1e9 n:1E-9 w:1e w:1ex w:12ab n:0xFF w:0xG n:0b01 w:0b2",
         ),
         ("", "1e9x", "n:1e9 w:x"),
         ("", "-1 - -2", "o:- n:1 o:- o:- n:2"),
@@ -50,15 +50,13 @@ fn texts_are_cut_as_servers_cut_them() {
         (
             "",
             "N'a' n 'a' _utf8'a' _utf8 'a' x'4D' b'1' SELECT'a'",
-            concat!(
-                "i:N s:'a' w:n s:'a' i:_utf8 s:'a' w:_utf8 s:'a' i:x s:'4D' i:b s:'1' w:SELECT s:'a'"
-            ),
+            "i:N s:'a' w:n s:'a' i:_utf8 s:'a' w:_utf8 s:'a' i:x s:'4D' i:b s:'1' w:SELECT s:'a'",
         ),
         ("", "`a``b`", "q:`a``b`"),
         (
             "",
             "@a @a.b$ @'x y' @`x``y` @@a @@global.b @@`c`.d @",
-            concat!("u:@a u:@a.b$ u:@'x y' u:@`x``y` v:@@a v:@@global.b v:@@`c`.d u:@"),
+            "u:@a u:@a.b$ u:@'x y' u:@`x``y` v:@@a v:@@global.b v:@@`c`.d u:@",
         ),
         ("", "u@'%'", "w:u u:@'%'"),
         (
@@ -90,7 +88,7 @@ fn texts_are_cut_as_servers_cut_them() {
         (
             "mysql 8.4.3",
             "/*!80403a*/ /*!80404 a /* b */ c */ d",
-            concat!("start:/*!80403 w:a end:*/ skip:/*!80404 a /* b */ c */ w:d"),
+            "start:/*!80403 w:a end:*/ skip:/*!80404 a /* b */ c */ w:d",
         ),
         (
             "mysql 8.4.3",
@@ -100,9 +98,7 @@ fn texts_are_cut_as_servers_cut_them() {
         (
             "mariadb 10.11.6",
             "/*!50699a*/ /*!50700 b*/ /*!99999 c*/ /*!101106d*/",
-            concat!(
-                "start:/*!50699 w:a end:*/ skip:/*!50700 b*/ skip:/*!99999 c*/ start:/*!101106 w:d end:*/"
-            ),
+            "start:/*!50699 w:a end:*/ skip:/*!50700 b*/ skip:/*!99999 c*/ start:/*!101106 w:d end:*/",
         ),
         (
             "mariadb 10.11.6",

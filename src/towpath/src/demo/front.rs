@@ -1,4 +1,7 @@
 //! Towpath itself, in front of the demo's servers.
+//!
+//! It runs in this process and by the way of `towpath run`: the filled-in `config/demo.toml` is
+//! written to a file, read back and checked, so that what the demo shows is what the file says.
 
 use super::client::Session;
 use super::cluster::Accounts;
@@ -17,6 +20,9 @@ const TEMPLATE: &str = include_str!("../../../../config/demo.toml");
 
 /// How long the proxy may take until both accounts can run a statement through it.
 const READY_WITHIN: Duration = Duration::from_secs(20);
+
+/// How long one attempt may take.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long sessions that are open may delay the end.
 const GRACE: Duration = Duration::from_secs(3);
@@ -65,6 +71,7 @@ impl Front {
     /// Ends it; sessions that are still open then end with this process.
     pub(super) async fn end(mut self) {
         self.shutdown.cancel();
+        // The file's own grace is shorter: this bounds a proxy that does not keep it.
         if timeout(GRACE, &mut self.task).await.is_err() {
             self.task.abort();
         }
@@ -75,12 +82,13 @@ impl Front {
         let mut ticks = interval(Duration::from_millis(100));
         loop {
             ticks.tick().await;
+            // A proxy that has ended will not answer any more, and its own reason says why.
             let error = tokio::select! {
                 error = self.failed() => return Err(error),
-                tried = timeout(Duration::from_secs(5), hello(port, user, password)) => match tried {
+                tried = timeout(PATIENCE, hello(port, user, password)) => match tried {
                     Ok(Ok(())) => return Ok(()),
                     Ok(Err(error)) => error,
-                    Err(_) => anyhow!("no answer within 5 s"),
+                    Err(_) => anyhow!("no answer within {PATIENCE:?}"),
                 },
             };
             if Instant::now() > limit {

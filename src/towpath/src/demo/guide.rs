@@ -35,7 +35,7 @@ Three things to try, each in another terminal:
      {reader} -e 'SELECT * FROM boats'
   3. Watch which server runs what while you do so, and what the proxy says of itself:
      tail -f {dir}/n?/data/general.log {dir}/towpath.log
-     curl http://127.0.0.1:{admin}/status
+     curl -s http://127.0.0.1:{admin}/status
 
 Ctrl-C stops and removes all of it.",
         dir = dir.display(),

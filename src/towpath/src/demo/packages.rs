@@ -1,4 +1,7 @@
 //! The programs a demo needs, and how the distribution's packages bring those that are missing.
+//!
+//! Only apt is run. With another package manager, or without the rights, the command to type is
+//! printed: a demo must not guess its way through somebody's system.
 
 use super::screen::Screen;
 use super::{Stop, command};

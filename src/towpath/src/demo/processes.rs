@@ -10,22 +10,29 @@ use rustix::process::{Pid, PidfdFlags, Signal, getpid, kill_process, pidfd_open}
 use std::collections::HashMap;
 use std::{fs, io};
 
+/// Those that were there before: a shell that became this process by exec(3) leaves it children
+/// that are not its own, such as the `tee` of `towpath demo > >(tee file)`.
+#[derive(Debug, Default)]
+pub(crate) struct Before(Vec<i32>);
+
 /// Makes this process the parent of every descendant whose own parent ends.
-pub(crate) fn adopt_orphans() -> io::Result<()> {
-    Ok(rustix::process::set_child_subreaper(Some(getpid()))?)
+pub(crate) fn adopt_orphans() -> io::Result<Before> {
+    let before = living(&Before::default())?;
+    rustix::process::set_child_subreaper(Some(getpid()))?;
+    Ok(Before(before.into_iter().map(|pid| pid.as_raw_nonzero().get()).collect()))
 }
 
-/// Ends all descendants and returns when none is left: SIGTERM first if `gently`, with 15 seconds
-/// for each to follow, then SIGKILL.
-pub(crate) fn end_all(gently: bool) -> io::Result<()> {
+/// Ends all descendants that were not there before and returns when none is left: SIGTERM first if
+/// `gently`, with 15 seconds for each to follow, then SIGKILL.
+pub(crate) fn end_all(before: &Before, gently: bool) -> io::Result<()> {
     if gently {
-        let all = living()?;
+        let all = living(before)?;
         all.iter().try_for_each(|&pid| send(pid, Signal::TERM))?;
         all.iter().try_for_each(|&pid| await_end(pid, 15))?;
     }
     // One that is ended may have started another just before: again, until a walk finds none.
     for _ in 0..10 {
-        let all = living()?;
+        let all = living(before)?;
         if all.is_empty() {
             return Ok(());
         }
@@ -36,7 +43,7 @@ pub(crate) fn end_all(gently: bool) -> io::Result<()> {
 }
 
 /// Descendants that are alive. Those that have ended and wait for init to notice are not.
-fn living() -> io::Result<Vec<Pid>> {
+fn living(before: &Before) -> io::Result<Vec<Pid>> {
     let mut all = Vec::new();
     for entry in fs::read_dir("/proc")? {
         let path = entry?.path().join("stat");
@@ -45,7 +52,7 @@ fn living() -> io::Result<Vec<Pid>> {
         all.extend(Process::parse(&stat));
     }
     let me = getpid().as_raw_nonzero().get();
-    Ok(descendants(&all, me).into_iter().filter_map(Pid::from_raw).collect())
+    Ok(descendants(&all, me, before).into_iter().filter_map(Pid::from_raw).collect())
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -66,9 +73,9 @@ impl Process {
     }
 }
 
-fn descendants(all: &[Process], ancestor: i32) -> Vec<i32> {
+fn descendants(all: &[Process], ancestor: i32, before: &Before) -> Vec<i32> {
     let mut children: HashMap<i32, Vec<&Process>> = HashMap::new();
-    for process in all {
+    for process in all.iter().filter(|process| !before.0.contains(&process.pid)) {
         children.entry(process.parent).or_default().push(process);
     }
     let mut found = Vec::new();
@@ -137,19 +144,20 @@ mod tests {
             process(40, 30),
             process(50, 1),
         ];
-        let mut found = descendants(&all, 10);
+        let mut found = descendants(&all, 10, &Before::default());
         found.sort_unstable();
         assert_eq!(found, [30, 40]);
+        assert!(descendants(&all, 10, &Before(vec![20])).is_empty());
     }
 
     #[test]
     fn end_is_noticed() {
         let mut child = Command::new("sleep").arg("600").stdin(Stdio::null()).spawn().unwrap();
         let pid = Pid::from_child(&child);
-        assert!(living().unwrap().contains(&pid));
+        assert!(living(&Before::default()).unwrap().contains(&pid));
         send(pid, Signal::KILL).unwrap();
         await_end(pid, 15).unwrap();
-        assert!(!living().unwrap().contains(&pid));
+        assert!(!living(&Before::default()).unwrap().contains(&pid));
         assert!(!child.wait().unwrap().success());
         send(pid, Signal::KILL).unwrap();
         await_end(pid, 15).unwrap();

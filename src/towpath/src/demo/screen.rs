@@ -90,6 +90,7 @@ impl Step {
 impl Drop for Step {
     fn drop(&mut self) {
         if let Some(spinner) = self.spinner.take() {
+            // Takes effect where it waits next; until then `over` keeps it from drawing.
             spinner.abort();
         }
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,8 @@
 //! A scripted tour through the proxy, checked by what the servers have logged.
+//!
+//! The witness is each server's own general log (MariaDB's `mysql.general_log`, a line for every
+//! statement when it arrives), asked over the server's socket. The proxy is not asked: it could
+//! be wrong about itself.
 
 mod script;
 mod table;
@@ -40,6 +44,7 @@ pub(super) async fn run(
             }
         }
     }
+    // The sessions are still open: nothing but the script itself is in the logs.
     let log = read_log(cluster).await?;
     let stops: Vec<_> =
         answers.into_iter().map(|(s, answer)| Stop::new(s, &answer, &log)).collect();
@@ -81,6 +86,7 @@ impl Stop {
     }
 
     fn mark(&self) -> Mark {
+        // Run twice, or on two servers, is as wrong as not at all.
         let there = match (self.ran.as_slice(), self.statement.expected) {
             ([(server, _)], Expected::Primary) => *server == 1,
             ([(server, _)], Expected::Replica) => *server != 1,

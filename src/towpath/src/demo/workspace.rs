@@ -1,6 +1,6 @@
 //! The one directory that holds all that a demo makes, and the end of everything in it.
 
-use super::processes;
+use super::processes::{self, Before};
 use anyhow::{Context, Result, bail};
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -17,6 +17,7 @@ const LONGEST: usize = 90;
 #[derive(Debug)]
 pub(crate) struct Workspace {
     dir: PathBuf,
+    before: Before,
     keep: bool,
     open: bool,
 }
@@ -24,12 +25,13 @@ pub(crate) struct Workspace {
 impl Workspace {
     /// Makes the directory: `dir`, which must not exist, or one among the temporary files.
     pub(crate) fn create(dir: Option<&Path>, keep: bool) -> Result<Self> {
-        processes::adopt_orphans().context("cannot become the parent of the servers")?;
+        let before =
+            processes::adopt_orphans().context("cannot become the parent of the servers")?;
         let dir = match dir {
             Some(dir) => given(dir)?,
             None => temporary()?,
         };
-        Ok(Self { dir, keep, open: true })
+        Ok(Self { dir, before, keep, open: true })
     }
 
     /// The directory; absolute.
@@ -59,7 +61,7 @@ impl Workspace {
     fn end(&mut self) -> Result<()> {
         self.open = false;
         // Data that stays is left as a server leaves it, not as a crash does.
-        processes::end_all(self.keep).context("cannot end the servers")?;
+        processes::end_all(&self.before, self.keep).context("cannot end the servers")?;
         if !self.keep {
             fs::remove_dir_all(&self.dir)
                 .with_context(|| format!("cannot remove {}", self.dir.display()))?;
@@ -114,6 +116,7 @@ fn temporary() -> Result<PathBuf> {
         .ok()
         .and_then(|dir| dir.parent().map(Path::to_owned))
         .unwrap_or_else(|| PathBuf::from("/tmp"));
+    // A process may have had this number before, and have kept its directory.
     for attempt in 0..100 {
         let suffix = if attempt == 0 { String::new() } else { format!("-{attempt}") };
         let dir = parent.join(format!("{name}{suffix}"));
@@ -135,7 +138,8 @@ mod tests {
 
     /// As `create`, without changing whose children orphans of this test process are.
     fn workspace(dir: &Path) -> Result<Workspace> {
-        Ok(Workspace { dir: given(dir)?, keep: true, open: false })
+        let before = Before::default();
+        Ok(Workspace { dir: given(dir)?, before, keep: true, open: false })
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::CommandCode;
 use crate::{
     Capabilities,
     auth::{Plugin, Secret},
-    login::{decode_attributes, encode_attributes},
+    login::{Attributes, decode_attributes, encode_attributes},
     put,
     read::{DecodeError, Reader},
 };
@@ -26,7 +26,7 @@ pub struct ChangeUser {
     /// The plugin that made `auth_response`; `None` without [`Capabilities::PLUGIN_AUTH`].
     pub plugin: Option<Plugin>,
     /// Connection attributes, in the order given.
-    pub attributes: Vec<(Vec<u8>, Vec<u8>)>,
+    pub attributes: Attributes,
 }
 
 impl ChangeUser {
@@ -74,7 +74,9 @@ impl ChangeUser {
         put::nul_string(out, &self.schema);
         out.put_u16_le(self.collation);
         if caps.contains(Capabilities::PLUGIN_AUTH) {
-            put::nul_string(out, self.plugin.as_ref().map_or("", Plugin::name).as_bytes());
+            // What follows cannot be told from a plugin's name where there is none.
+            let Some(plugin) = &self.plugin else { return };
+            put::nul_string(out, plugin.name().as_bytes());
         }
         if caps.contains(Capabilities::CONNECT_ATTRS) {
             encode_attributes(&self.attributes, out);

@@ -60,7 +60,7 @@ impl ReplyScanner {
                 let prepared = PrepareOk::decode(&self.kept.bytes, self.caps)?;
                 self.end.warnings = prepared.warnings;
                 self.prepared = Some(prepared);
-                self.begin_definitions(prepared);
+                self.expect_definitions(prepared.parameters, prepared.columns);
             }
             Part::Text => self.end_reply(),
             Part::Upload => {}
@@ -87,15 +87,12 @@ impl ReplyScanner {
     fn end_eof(&mut self, status: Status) {
         match self.expect {
             // A cursor was opened: this EOF is the only one.
-            Expect::ColumnsEnd if !status.contains(Status::CURSOR_EXISTS) => {
+            Expect::ColumnsEnd if !(self.cursor && status.contains(Status::CURSOR_EXISTS)) => {
                 self.expect = Expect::Rows;
             }
             Expect::DefinitionsEnd(then) => {
                 self.end.status = Some(status);
-                self.expect = Expect::definitions(then, 0);
-                if self.expect == Expect::Nothing {
-                    self.end_reply();
-                }
+                self.expect_definitions(then, 0);
             }
             _ => self.end_result(status),
         }
@@ -132,10 +129,15 @@ impl ReplyScanner {
         Ok(if follow { Expect::Columns(columns) } else { Expect::columns_end(self.caps) })
     }
 
-    fn begin_definitions(&mut self, prepared: PrepareOk) {
-        self.expect = match prepared.metadata_follows {
-            true => Expect::definitions(prepared.parameters, prepared.columns),
-            false => Expect::Nothing,
+    /// Expects so many definitions of a prepared statement, and then so many. Where the server
+    /// leaves them out it does send the EOFs behind them.
+    fn expect_definitions(&mut self, first: u16, then: u16) {
+        let follow = self.prepared.is_some_and(|prepared| prepared.metadata_follows);
+        let with_eof = !self.caps.contains(Capabilities::DEPRECATE_EOF);
+        self.expect = match Expect::definitions(first, then) {
+            Expect::Definitions(..) if !follow && !with_eof => Expect::Nothing,
+            Expect::Definitions(_, then) if !follow => Expect::DefinitionsEnd(then),
+            expect => expect,
         };
         if self.expect == Expect::Nothing {
             self.end_reply();

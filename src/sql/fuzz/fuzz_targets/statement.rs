@@ -1,0 +1,41 @@
+//! Any bytes, in any dialect: spans are in order, doubt is never a read, a second statement is seen.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use sql::{Charset, Dialect, Lexer, Server, Vendor, peek, statement};
+
+fuzz_target!(|input: (u8, u8, &[u8])| {
+    let (flags, version, text) = input;
+    let dialect = dialect(flags, version);
+
+    let mut lexer = Lexer::new(text, dialect);
+    let mut end = 0;
+    for token in lexer.by_ref() {
+        assert!(end <= token.start && token.start < token.end && token.end <= text.len());
+        end = token.end;
+    }
+
+    peek(text);
+    let found = statement(text, dialect);
+    assert!(!(lexer.is_doubtful() && found.any_server()));
+    assert!(!(found.multi && found.any_server()));
+    if let Some(schema) = &found.schema_change {
+        assert!(text.get(schema.clone()).is_some() && found.new_schema(text).is_some());
+    }
+});
+
+fn dialect(flags: u8, version: u8) -> Dialect {
+    let vendor = if flags & 4 == 0 { Vendor::MySql } else { Vendor::MariaDb };
+    let server = Server { vendor, version: 50_000 + u32::from(version) * 300 };
+    Dialect {
+        ansi_quotes: flags & 1 != 0,
+        no_backslash_escapes: flags & 2 != 0,
+        server: (flags & 8 != 0).then_some(server),
+        charset: match flags >> 4 & 3 {
+            0 => Charset::AsciiSafe,
+            1 => Charset::Gbk,
+            2 => Charset::Sjis,
+            _ => Charset::Big5,
+        },
+    }
+}

@@ -1,0 +1,214 @@
+//! Bad files give the messages that stand on top of them; good files and the examples of the
+//! documentation load; the schema in the tree is the one that the types give.
+
+use chain::settings::Mistakes;
+use proxy::config::Config;
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+/// A folder at the top of the project.
+fn folder(name: &str) -> PathBuf {
+    let top = concat!(env!("CARGO_MANIFEST_DIR"), "/../../");
+    fs::canonicalize(top).expect("the project has a top").join(name)
+}
+
+fn toml_files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("the folder is there");
+    let paths = entries.map(|entry| entry.expect("it can be listed").path());
+    let mut files: Vec<_> =
+        paths.filter(|path| path.extension() == Some("toml".as_ref())).collect();
+    files.sort();
+    files
+}
+
+fn text(path: &Path) -> String {
+    fs::read_to_string(path).expect("the file can be read")
+}
+
+/// Loads a file in an environment where every variable is a port, but for one.
+fn load(path: &Path) -> Result<Config, Mistakes> {
+    let variable = |name: &str| (name != "TOWPATH_NO_SUCH_VARIABLE").then(|| port_for(name));
+    Config::load_with(path, &registry(), &variable)
+}
+
+/// A port of its own for each name, so that no two addresses are the same.
+fn port_for(name: &str) -> String {
+    let sum = name.bytes().fold(0_u16, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+    (20_000 + sum % 10_000).to_string()
+}
+
+/// The mistakes as the comments on top of a bad file have them.
+fn as_comments(path: &Path, mistakes: &Mistakes) -> Vec<String> {
+    let directory = format!("{}/", path.parent().expect("it is in a folder").display());
+    let main = path.display().to_string();
+    let comments = mistakes.iter().flat_map(|mistake| {
+        let file = if mistake.file == main { "" } else { &format!("{}:", mistake.file) };
+        let place = match mistake.line {
+            0 => format!("{file}-"),
+            line => format!("{file}{line}:{}", mistake.column),
+        };
+        let hint = mistake.hint.as_ref().map(|hint| format!("#! help: {hint}"));
+        [Some(format!("#! expect: {place} {}", mistake.message)), hint]
+    });
+    comments.flatten().map(|line| line.replace(&directory, "")).collect()
+}
+
+#[test]
+fn bad_files_give_their_messages() {
+    let mut wrong = Vec::new();
+    for path in toml_files(&folder("tests/wrong")) {
+        let text = text(&path);
+        let expected: Vec<_> = text.lines().take_while(|line| line.starts_with("#!")).collect();
+        let found = match load(&path) {
+            Ok(_) => vec!["no mistake".to_owned()],
+            Err(mistakes) => {
+                assert!(!mistakes.to_string().contains("secret-1"), "{}", path.display());
+                as_comments(&path, &mistakes)
+            }
+        };
+        if found != expected {
+            wrong.push(format!("{} gives\n{}", path.display(), found.join("\n")));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+#[test]
+fn there_is_a_bad_file_with_ten_mistakes() {
+    let mistakes = load(&folder("tests/wrong").join("ten-at-once.toml")).expect_err("it is bad");
+    assert!(mistakes.len() >= 10, "{mistakes}");
+    let lines: Vec<_> = mistakes.iter().map(|mistake| (mistake.line, mistake.column)).collect();
+    assert!(lines.is_sorted(), "{lines:?}");
+}
+
+#[test]
+fn the_files_in_config_are_good() {
+    for path in toml_files(&folder("config")) {
+        load(&path).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    }
+}
+
+#[test]
+fn the_complete_file_has_every_key_with_its_default() {
+    let complete = load(&folder("config").join("complete.toml")).expect("it is good");
+    let minimal = load(&folder("config").join("minimal.toml")).expect("it is good");
+    assert_eq!(format!("{complete:?}").replace("\"writers\"", ""), {
+        let named = "hostgroups: [Hostgroup { id: 0, name:  }]";
+        format!("{minimal:?}").replace("hostgroups: []", named)
+    });
+
+    let text = text(&folder("config").join("complete.toml"));
+    let words: BTreeSet<_> = text.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+    let schema = Config::schema(&registry());
+    let tables = schema["$defs"].as_object().expect("the tables have definitions");
+    let tables = tables.values().chain([&schema]);
+    for key in tables.filter_map(|table| table["properties"].as_object()).flatten().map(|(k, _)| k)
+    {
+        assert!(words.contains(key.as_str()), "config/complete.toml does not have `{key}`");
+    }
+}
+
+#[test]
+fn the_schema_in_the_tree_is_up_to_date() {
+    let made = format!("{:#}\n", Config::schema(&registry()));
+    let kept = fs::read_to_string(folder("config").join("towpath.schema.json")).unwrap_or_default();
+    assert!(
+        kept == made,
+        "config/towpath.schema.json is stale; `towpath schema > config/towpath.schema.json` renews it"
+    );
+}
+
+#[test]
+fn the_examples_of_the_documentation_are_good() {
+    let page = text(&folder("docs").join("configuration.md"));
+    let examples: Vec<_> = page.split("```toml\n").skip(1).collect();
+    assert!(examples.len() >= 7, "the page has its examples");
+    for example in examples {
+        let (example, _) = example.split_once("```").expect("the example has an end");
+        let files = tempfile::tempdir().expect("a temporary directory");
+        write_named_files(files.path());
+        let path = files.path().join("towpath.toml");
+        fs::write(&path, completed(example)).expect("the file can be written");
+        load(&path).unwrap_or_else(|mistakes| panic!("{example}\n{mistakes}"));
+    }
+}
+
+/// An example with the tables that it leaves out.
+fn completed(example: &str) -> String {
+    let rest = [
+        ("[[listener]]", "address = '127.0.0.1:6033'\nchain = 'main'\n"),
+        ("[[user]]", "name = 'app'\npassword = ''\nhostgroup = 0\n"),
+        ("[[server]]", "hostgroup = 0\naddress = '127.0.0.1:3306'\n"),
+        ("[chain.main]", "session = [{ use = 'parse' }, { use = 'route' }]\n"),
+    ];
+    let missing = rest.into_iter().filter(|(header, _)| !example.contains(header));
+    missing.fold(example.to_owned(), |text, (header, keys)| format!("{text}\n{header}\n{keys}"))
+}
+
+/// The files that the examples name.
+fn write_named_files(directory: &Path) {
+    let made = rcgen::generate_simple_self_signed(["db1.example".to_owned()]);
+    let made = made.expect("a certificate can be made");
+    let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+    let files = [
+        ("cert.pem", certificate.as_str()),
+        ("ca.pem", &certificate),
+        ("key.pem", &key),
+        ("app.password", "x\n"),
+        ("users.toml", "[[user]]\nname = 'other'\npassword = ''\nhostgroup = 0\n"),
+    ];
+    for (name, content) in files {
+        fs::write(directory.join(name), content).expect("the file can be written");
+    }
+}
+
+fn towpath(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_towpath"));
+    command.current_dir(folder("")).args(arguments).env("APP_PASSWORD", "x");
+    command.env_remove("TOWPATH_NO_SUCH_VARIABLE").output().expect("it can be started")
+}
+
+#[test]
+fn check_says_that_a_good_file_is_good() {
+    let output = towpath(&["check", "config/minimal.toml"]);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(said, "config/minimal.toml is good: 1 listener, 1 chain, 1 user, 1 server\n");
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn check_and_run_show_every_mistake_and_fail() {
+    let name = "tests/wrong/unknown-key.toml";
+    for command in ["check", "run"] {
+        let output = towpath(&[command, name]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("error: unknown key `adress`\n"), "{said}");
+        assert!(said.contains(&format!("--> {name}:")), "{said}");
+        assert!(said.contains("| adress = \"127.0.0.1:6033\"\n"), "{said}");
+        assert!(said.contains("= help: did you mean `address`?\n"), "{said}");
+        assert!(said.ends_with("1 mistake\n"), "{said}");
+        assert!(!said.contains('\u{1b}'), "no colours where there is no terminal: {said}");
+    }
+}
+
+#[test]
+fn schema_prints_the_schema() {
+    let output = towpath(&["schema"]);
+    let printed: serde_json::Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+    assert_eq!(printed, Config::schema(&registry()));
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Empty {}
+fn registry() -> chain::Registry {
+    let registry = towpath::builtin::registry();
+    if registry.get("parse").is_none() {
+        return registry.with_layer("parse", |_: Empty| Ok(tower::layer::util::Identity::new()));
+    }
+    registry
+}
