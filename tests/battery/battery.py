@@ -56,7 +56,7 @@ def main():
 
     if args.users_toml:
         for user, password in [(args.user, args.password)] + [account[:2] for account in ACCOUNTS.values()]:
-            print("[[user]]\nname = %s\npassword = %s" % (json.dumps(user), json.dumps(password)))
+            print("[[user]]\nname = %s\npassword = %s\nhostgroup = 0" % (json.dumps(user), json.dumps(password)))
         return 0
 
     target = make_target(args, args.host, args.port)

@@ -75,7 +75,7 @@ impl Client {
 
     /// Reads the whole reply to `code`.
     pub fn receive(&mut self, code: CommandCode) -> Result<Reply> {
-        self.receive_with(code, None)
+        self.scan(ReplyScanner::new(code, self.capabilities), None)
     }
 
     /// Sends a command and reads the whole reply.
@@ -92,7 +92,7 @@ impl Client {
     /// COM_QUERY of `LOAD DATA LOCAL INFILE`: `data` is the file, whatever its name.
     pub fn upload(&mut self, sql: &str, data: &[u8]) -> Result<Reply> {
         self.send_command(CommandCode::QUERY, sql.as_bytes())?;
-        self.receive_with(CommandCode::QUERY, Some(data))
+        self.scan(ReplyScanner::new(CommandCode::QUERY, self.capabilities), Some(data))
     }
 
     /// COM_QUERY that must not give an error.
@@ -140,8 +140,8 @@ impl Client {
         Ok(self.buffer.split())
     }
 
-    fn receive_with(&mut self, code: CommandCode, file: Option<&[u8]>) -> Result<Reply> {
-        let mut scanner = ReplyScanner::new(code, self.capabilities);
+    /// Reads to the end that `scanner` finds; `file` is for a server that asks for one.
+    fn scan(&mut self, mut scanner: ReplyScanner, file: Option<&[u8]>) -> Result<Reply> {
         let mut raw = Vec::new();
         loop {
             let mut chunk = self.read_some()?;

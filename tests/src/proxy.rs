@@ -9,7 +9,9 @@ use anyhow::{Context, Result, bail};
 use std::{
     fmt::Write as _,
     fs::File,
+    io::{Read, Write as _},
     net::{IpAddr, SocketAddr, TcpStream},
+    os::unix::net::UnixStream,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
     sync::atomic::{AtomicU16, Ordering},
@@ -161,17 +163,36 @@ impl Proxy {
         self.address.split_once(':').unwrap_or((&self.address, ""))
     }
 
-    /// Resident memory in bytes.
-    pub fn memory(&self) -> Result<u64> {
+    /// Resident memory in bytes: all of it, and what of it is not backed by files.
+    pub fn memory(&self) -> Result<(u64, u64)> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kilobytes = line.and_then(|line| line.split_whitespace().next()).context("no VmRSS")?;
-        Ok(kilobytes.parse::<u64>()? * 1024)
+        let bytes = |name: &str| -> Result<u64> {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            let kilobytes =
+                line.and_then(|line| line.split_whitespace().next()).context("no RSS")?;
+            Ok(kilobytes.parse::<u64>()? * 1024)
+        };
+        Ok((bytes("VmRSS:")?, bytes("RssAnon:")?))
     }
 
     /// What it has logged so far.
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// The body of `GET path` from the admin address.
+    pub fn get(&self, path: &str) -> Result<String> {
+        let mut stream = TcpStream::connect(self.admin)?;
+        stream.set_read_timeout(Some(wait::LIMIT))?;
+        let request = format!("GET {path} HTTP/1.1\r\nHost: towpath\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes())?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        let (head, body) = answer.split_once("\r\n\r\n").context("no end of the headers")?;
+        if !head.starts_with("HTTP/1.1 200") {
+            bail!("{path}: {head}");
+        }
+        Ok(body.to_owned())
     }
 
     /// Sends a signal, by its name without `SIG`.
@@ -197,14 +218,18 @@ impl Proxy {
     }
 
     fn until_ready(&mut self) -> Result<()> {
-        let (address, log) = (self.address.clone(), self.log.clone());
+        let (address, socket, admin) = (self.address.clone(), self.socket.clone(), self.admin);
+        let log = self.log.clone();
         let child = self.child.as_mut().context("not started")?;
         wait::until("the proxy to listen", || {
             if let Some(status) = child.try_wait()? {
                 let said = std::fs::read_to_string(&log).unwrap_or_default();
                 bail!("the proxy ended with {status}:\n{said}");
             }
-            Ok(TcpStream::connect(&address).ok().map(drop))
+            let all = TcpStream::connect(&address).is_ok()
+                && UnixStream::connect(&socket).is_ok()
+                && TcpStream::connect(admin).is_ok();
+            Ok(all.then_some(()))
         })
     }
 }

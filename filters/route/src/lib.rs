@@ -160,7 +160,7 @@ impl Choice {
 /// Among equals the turn decides, so that sessions which come at once spread.
 fn least_outstanding(servers: &[&Arc<Server>], turn: u32) -> Option<Arc<Server>> {
     let first = (turn as usize).checked_rem(servers.len())?;
-    let (after, before) = servers.split_at(first);
+    let (before, after) = servers.split_at(first);
     let in_turn = after.iter().chain(before);
     let best = in_turn.min_by_key(|server| {
         let load = &server.load;

@@ -35,7 +35,7 @@ fn registry() -> Registry {
 
 fn chain(settings: &str) -> Chain {
     let text = format!("session = [{{ use = 'route'{settings} }}]");
-    testing::chain(&text, &registry()).unwrap()
+    testing::chain(&text, &registry()).expect("right settings")
 }
 
 /// A bottom that notes the server it was given and takes it.
@@ -57,7 +57,7 @@ fn first_servers(chain: &Chain, session: &Session, sessions: usize) -> Vec<Strin
     let log = Log::default();
     for _ in 0..sessions {
         let mut client = Client::with_session(chain.session(obedient(&log)), session.clone());
-        client.query("SELECT 1").unwrap();
+        client.query("SELECT 1").expect("the bottom answers");
     }
     log.take()
 }

@@ -18,9 +18,16 @@ use std::{
 };
 use tower::{Layer as _, Service, ServiceExt};
 
+/// As in the shipped executable.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() {
     divan::main();
 }
+
+/// Commands that are timed together, so that reading the clock does not count.
+const SAMPLE: u32 = 100;
 
 /// Frames of one streaming reply.
 const FRAMES: u32 = 1000;
@@ -110,19 +117,19 @@ fn drive(bencher: Bencher<'_, '_>, mut stack: Stack) {
 }
 
 /// A command through layers that are a box each.
-#[divan::bench(args = [0, 1, 8])]
+#[divan::bench(args = [0, 1, 8], sample_size = SAMPLE)]
 fn boxed(bencher: Bencher<'_, '_>, layers: usize) {
     drive(bencher, wrap(&pass(), layers));
 }
 
 /// A command through filters of one async method each.
-#[divan::bench(args = [0, 1, 8])]
+#[divan::bench(args = [0, 1, 8], sample_size = SAMPLE)]
 fn easy_door(bencher: Bencher<'_, '_>, layers: usize) {
     drive(bencher, wrap(&easy_pass(), layers));
 }
 
 /// A command with one fact on its way down and one on its reply's way up; compare `boxed` with 1.
-#[divan::bench]
+#[divan::bench(sample_size = SAMPLE)]
 fn facts(bencher: Bencher<'_, '_>) {
     let target = target();
     let served = target.clone();
@@ -130,9 +137,12 @@ fn facts(bencher: Bencher<'_, '_>) {
         black_box(command.fact::<Target>());
         Ok(answer(command)?.with(ServedBy(served.clone())))
     });
-    drive(bencher, Stack::new(Stack::new(bottom).map_request(move |command: Command| {
-        command.with(target.clone())
-    })));
+    drive(
+        bencher,
+        Stack::new(
+            Stack::new(bottom).map_request(move |command: Command| command.with(target.clone())),
+        ),
+    );
 }
 
 /// Reading a fact that stands behind three others.

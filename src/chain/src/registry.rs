@@ -77,8 +77,11 @@ pub struct Entry {
     /// Where it belongs.
     pub part: Part,
     schema: fn(&mut SchemaGenerator) -> Schema,
-    build: Box<dyn Fn(&Settings, &mut Mistakes) -> Option<Layer> + Send + Sync>,
+    build: Box<Build>,
 }
+
+/// Checks a filter's settings and makes its layer; what is wrong with them is noted.
+type Build = dyn Fn(&Settings, &mut Mistakes) -> Option<Layer> + Send + Sync;
 
 impl Registry {
     /// Adds a filter.

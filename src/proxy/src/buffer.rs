@@ -1,7 +1,8 @@
 //! Reading and writing without keeping memory where nothing happens.
 //!
-//! Small reads go through one buffer per worker thread, so that an idle session or connection
-//! holds none. Bulk is read in place, and handed on without a copy.
+//! Whatever is read goes through a buffer of the worker thread, which all its sessions share: an
+//! idle session or connection holds none. What little arrives is copied out of it; what fills much
+//! of it takes it along, and another one takes its place until it comes back.
 
 use crate::stream::Stream;
 use bytes::{Bytes, BytesMut};
@@ -16,19 +17,61 @@ use std::{
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio_util::io::poll_read_buf;
 
-/// Bytes of the buffer that all sessions of a worker thread share.
-pub(crate) const SCRATCH: usize = 64 * 1024;
-/// Bytes a connection reads at once after a read that filled the shared buffer.
-const BULK: usize = 256 * 1024;
+/// Bytes of a buffer: the most that is read at once.
+pub(crate) const BUFFER: usize = 256 * 1024;
+/// From so many bytes on, a buffer is given away instead of copied.
+const GIVE: usize = 16 * 1024;
+/// Buffers a worker thread keeps for its next reads.
+const SPARE: usize = 2;
 /// Frames below this many bytes are gathered by copying, larger ones by their addresses.
 const GATHER: usize = 16 * 1024;
 
 thread_local! {
-    static SCRATCH_BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; SCRATCH].into());
+    static BUFFERS: RefCell<Vec<Box<[u8]>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Frames on their way out, in order.
 pub(crate) type Frames = SmallVec<[Bytes; 4]>;
+
+/// A buffer of the worker thread; goes to the spare ones of whatever thread drops it.
+struct Buffer {
+    bytes: Box<[u8]>,
+    filled: usize,
+}
+
+impl Buffer {
+    fn take() -> Self {
+        let spare = BUFFERS.with_borrow_mut(Vec::pop);
+        Self { bytes: spare.unwrap_or_else(|| vec![0; BUFFER].into()), filled: 0 }
+    }
+
+    /// Reads once; 0 is the end of the stream.
+    fn poll_read(&mut self, io: &mut Stream, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let mut into = ReadBuf::new(&mut self.bytes);
+        ready!(Pin::new(io).poll_read(cx, &mut into))?;
+        self.filled = into.filled().len();
+        Poll::Ready(Ok(self.filled))
+    }
+}
+
+impl AsRef<[u8]> for Buffer {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes[..self.filled]
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        let bytes = std::mem::take(&mut self.bytes);
+        // A thread that ends has no spare buffers any more.
+        let _ = BUFFERS.try_with(|spare| {
+            let mut spare = spare.borrow_mut();
+            if spare.len() < SPARE {
+                spare.push(bytes);
+            }
+        });
+    }
+}
 
 /// Reads once and appends to `into`; 0 is the end of the stream. Large room in `into` is filled in
 /// place.
@@ -37,15 +80,13 @@ pub(crate) fn poll_append(
     cx: &mut Context<'_>,
     into: &mut BytesMut,
 ) -> Poll<io::Result<usize>> {
-    if into.capacity() - into.len() >= SCRATCH {
+    if into.capacity() - into.len() >= GIVE {
         return poll_read_buf(Pin::new(io), cx, into);
     }
-    SCRATCH_BUFFER.with_borrow_mut(|scratch| {
-        let mut scratch = ReadBuf::new(scratch);
-        ready!(Pin::new(io).poll_read(cx, &mut scratch))?;
-        into.extend_from_slice(scratch.filled());
-        Poll::Ready(Ok(scratch.filled().len()))
-    })
+    let mut buffer = Buffer::take();
+    let read = ready!(buffer.poll_read(io, cx))?;
+    into.extend_from_slice(buffer.as_ref());
+    Poll::Ready(Ok(read))
 }
 
 /// [`poll_append`] as a future. Cancelling it loses nothing.
@@ -53,48 +94,14 @@ pub(crate) async fn append(io: &mut Stream, into: &mut BytesMut) -> io::Result<u
     poll_fn(|cx| poll_append(io, cx, into)).await
 }
 
-/// Takes what has arrived as one chunk, with as few copies as its size deserves.
-#[derive(Debug, Default)]
-pub(crate) struct ChunkReader {
-    /// Where bulk is read to.
-    buffer: BytesMut,
-    /// The last read filled its buffer: read the next one in place.
-    bulk: bool,
-}
-
-impl ChunkReader {
-    /// The next chunk; `None` at the end of the stream.
-    pub(crate) fn poll_chunk(
-        &mut self,
-        io: &mut Stream,
-        cx: &mut Context<'_>,
-    ) -> Poll<io::Result<Option<Bytes>>> {
-        if !self.bulk {
-            return self.poll_small(io, cx);
-        }
-        // The memory of the chunk before is used again if its reader has let it go.
-        self.buffer.reserve(BULK);
-        let read = ready!(poll_read_buf(Pin::new(io), cx, &mut self.buffer))?;
-        if read < SCRATCH {
-            self.bulk = false;
-            return Poll::Ready(Ok((read > 0).then(|| std::mem::take(&mut self.buffer).freeze())));
-        }
-        Poll::Ready(Ok(Some(self.buffer.split().freeze())))
-    }
-
-    fn poll_small(
-        &mut self,
-        io: &mut Stream,
-        cx: &mut Context<'_>,
-    ) -> Poll<io::Result<Option<Bytes>>> {
-        SCRATCH_BUFFER.with_borrow_mut(|scratch| {
-            let mut scratch = ReadBuf::new(scratch);
-            ready!(Pin::new(io).poll_read(cx, &mut scratch))?;
-            let read = scratch.filled();
-            self.bulk = read.len() == SCRATCH;
-            Poll::Ready(Ok((!read.is_empty()).then(|| Bytes::copy_from_slice(read))))
-        })
-    }
+/// What has arrived, in one chunk; `None` at the end of the stream.
+pub(crate) fn poll_chunk(io: &mut Stream, cx: &mut Context<'_>) -> Poll<io::Result<Option<Bytes>>> {
+    let mut buffer = Buffer::take();
+    Poll::Ready(Ok(match ready!(buffer.poll_read(io, cx))? {
+        0 => None,
+        read if read < GIVE => Some(Bytes::copy_from_slice(buffer.as_ref())),
+        _ => Some(Bytes::from_owner(buffer)),
+    }))
 }
 
 /// Writes all frames, in one system call where the socket takes it, and empties the list.

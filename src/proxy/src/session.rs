@@ -236,7 +236,7 @@ impl Client {
                 return Ok(Some(message));
             }
             let missing = missing(&self.read).min(1 << 20);
-            if missing > buffer::SCRATCH {
+            if missing > buffer::BUFFER {
                 self.read.reserve(missing);
             }
             if self.fill().await? == 0 {

@@ -15,17 +15,17 @@ fn main() {
     divan::main();
 }
 
-#[divan::bench(args = [0, 1, 2])]
+#[divan::bench(args = [0, 1, 2], sample_size = 1000)]
 fn peeks(bencher: Bencher<'_, '_>, text: usize) {
     bencher.bench(|| peek(black_box(TEXTS[text])));
 }
 
-#[divan::bench(args = [0, 1, 2])]
+#[divan::bench(args = [0, 1, 2], sample_size = 1000)]
 fn lexes(bencher: Bencher<'_, '_>, text: usize) {
     bencher.bench(|| Lexer::new(black_box(TEXTS[text]), Dialect::default()).count());
 }
 
-#[divan::bench(args = [0, 1, 2])]
+#[divan::bench(args = [0, 1, 2], sample_size = 1000)]
 fn classifies(bencher: Bencher<'_, '_>, text: usize) {
     bencher.bench(|| statement(black_box(TEXTS[text]), Dialect::default()));
 }

@@ -6,15 +6,15 @@
 //! files, or whose answer belongs to one server: GET_LOCK and its family, MASTER_POS_WAIT and its
 //! family, LOAD_FILE, NEXTVAL, SETVAL, LASTVAL, WSREP_*, BINLOG_GTID_POS, PS_*.
 
-use crate::{Vendor, words::Words};
+use crate::{Server, Vendor, words::Words};
 
 /// What a call, or another word before a parenthesis, means for a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
     /// Part of the grammar, or both vendors' own function.
     Harmless,
-    /// One vendor's own; at the other it may be anybody's.
-    HarmlessAt(Vendor),
+    /// One vendor's own since that version; elsewhere it may be anybody's.
+    HarmlessSince(Server),
     /// Asks for state that the connection of the last write has.
     LastWrite,
     /// Asks for state that the connection used last has.
@@ -26,6 +26,10 @@ pub(crate) fn call(name: &[u8]) -> Option<Call> {
     CALLS.get(name)
 }
 
+const fn since(vendor: Vendor, version: u32) -> Call {
+    Call::HarmlessSince(Server { vendor, version })
+}
+
 static CALLS: Words<Call, 2048> = Words::new(&[
     (Call::LastWrite, &["last_insert_id"]),
     (Call::LastUsed, &["found_rows", "row_count"]),
@@ -33,18 +37,22 @@ static CALLS: Words<Call, 2048> = Words::new(&[
     (Call::Harmless, TYPES),
     (Call::Harmless, FUNCTIONS),
     (Call::Harmless, SPATIAL),
-    (Call::HarmlessAt(Vendor::MySql), MYSQL),
-    (Call::HarmlessAt(Vendor::MariaDb), MARIADB),
+    (since(Vendor::MySql, 80_000), MYSQL),
+    (since(Vendor::MySql, 90_000), MYSQL_9),
+    (since(Vendor::MariaDb, 100_600), MARIADB),
+    (since(Vendor::MariaDb, 101_100), MARIADB_10_11),
+    (since(Vendor::MariaDb, 110_700), MARIADB_11_7),
 ]);
 
-/// Keywords. A function without a schema before it cannot be named so.
+/// Keywords that are reserved with both vendors, or cannot be called: tried on MariaDB, where some
+/// others (`escape`, `columns`, `of`) can.
 #[rustfmt::skip]
 const GRAMMAR: &[&str] = &[
-    "against", "all", "and", "any", "as", "between", "binary", "by", "case", "collate", "columns",
-    "distinct", "distinctrow", "div", "else", "escape", "except", "exists", "for", "from", "group",
-    "having", "high_priority", "in", "index", "intersect", "is", "join", "key", "lateral", "like",
-    "limit", "match", "not", "of", "offset", "on", "or", "over", "partition", "regexp", "rlike",
-    "rollup", "row", "select", "separator", "some", "sql_big_result", "sql_buffer_result",
+    "all", "and", "any", "as", "between", "binary", "by", "case", "collate", 
+    "distinct", "distinctrow", "div", "else", "except", "exists", "for", "from", "group",
+    "having", "high_priority", "in", "index", "intersect", "is", "join", "key", "like",
+    "limit", "match", "not", "offset", "on", "or", "over", "partition", "regexp", "rlike",
+    "row", "select", "separator", "some", "sql_big_result", "sql_buffer_result",
     "sql_cache", "sql_calc_found_rows", "sql_no_cache", "sql_small_result", "straight_join",
     "table", "then", "union", "using", "value", "values", "when", "where", "with", "xor",
 ];
@@ -54,7 +62,7 @@ const GRAMMAR: &[&str] = &[
 const TYPES: &[&str] = &[
     "bigint", "bit", "blob", "datetime", "dec", "decimal", "double", "fixed", "float", "int",
     "integer", "mediumint", "nchar", "numeric", "real", "smallint", "text", "tinyint", "varbinary",
-    "varchar", "vector",
+    "varchar", 
 ];
 
 #[rustfmt::skip]
@@ -75,7 +83,7 @@ const FUNCTIONS: &[&str] = &[
     "json_contains", "json_contains_path", "json_depth", "json_extract", "json_insert",
     "json_keys", "json_length", "json_merge", "json_merge_patch", "json_merge_preserve",
     "json_object", "json_objectagg", "json_overlaps", "json_pretty", "json_quote", "json_remove",
-    "json_replace", "json_schema_valid", "json_search", "json_set", "json_table", "json_type",
+    "json_replace", "json_search", "json_set", "json_table", "json_type",
     "json_unquote", "json_valid", "json_value", "lag", "last_day", "last_value", "lcase", "lead",
     "least", "left", "length", "ln", "localtime", "localtimestamp", "locate", "log", "log10",
     "log2", "lower", "lpad", "ltrim", "make_set", "makedate", "maketime", "max", "md5",
@@ -105,52 +113,71 @@ const SPATIAL: &[&str] = &[
     "st_geomcollfromwkb", "st_geometrycollectionfromtext", "st_geometrycollectionfromwkb",
     "st_geometryfromtext", "st_geometryfromwkb", "st_geometryn", "st_geometrytype",
     "st_geomfromgeojson", "st_geomfromtext", "st_geomfromwkb", "st_interiorringn",
-    "st_intersection", "st_intersects", "st_isclosed", "st_isempty", "st_issimple", "st_isvalid",
+    "st_intersection", "st_intersects", "st_isclosed", "st_isempty", "st_issimple", 
     "st_length", "st_linefromtext", "st_linefromwkb", "st_linestringfromtext",
     "st_linestringfromwkb", "st_numgeometries", "st_numinteriorrings", "st_numpoints",
     "st_overlaps", "st_pointfromtext", "st_pointfromwkb", "st_pointn", "st_polyfromtext",
-    "st_polyfromwkb", "st_polygonfromtext", "st_polygonfromwkb", "st_simplify", "st_srid",
+    "st_polyfromwkb", "st_polygonfromtext", "st_polygonfromwkb", "st_srid",
     "st_startpoint", "st_symdifference", "st_touches", "st_union", "st_within", "st_x", "st_y",
 ];
 
 #[rustfmt::skip]
 const MYSQL: &[&str] = &[
-    "any_value", "bin_to_uuid", "distance", "format_bytes", "format_pico_time", "from_vector",
+    "any_value", "lateral", "of", "bin_to_uuid", "format_bytes", "format_pico_time", 
     "geomcollection", "grouping", "gtid_subset", "gtid_subtract", "icu_version", "is_uuid",
-    "json_schema_validation_report", "json_storage_free", "json_storage_size", "mbrcoveredby",
+    "json_schema_valid", "json_schema_validation_report", "json_storage_free", "json_storage_size", "mbrcoveredby",
     "mbrcovers", "regexp_like", "st_collect", "st_frechetdistance", "st_geohash",
-    "st_hausdorffdistance", "st_latfromgeohash", "st_latitude", "st_lineinterpolatepoint",
+    "st_hausdorffdistance", "st_isvalid", "st_latfromgeohash", "st_latitude", "st_lineinterpolatepoint",
     "st_lineinterpolatepoints", "st_longfromgeohash", "st_longitude", "st_makeenvelope",
     "st_mlinefromtext", "st_mpointfromtext", "st_mpolyfromtext", "st_numinteriorring",
-    "st_pointatdistance", "st_pointfromgeohash", "st_swapxy", "st_transform", "st_validate",
-    "statement_digest", "statement_digest_text", "string_to_vector", "to_vector", "uuid_to_bin",
-    "validate_password_strength", "vector_dim", "vector_to_string",
+    "st_pointatdistance", "st_pointfromgeohash", "st_simplify", "st_swapxy", "st_transform", "st_validate",
+    "statement_digest", "statement_digest_text", "uuid_to_bin",
+    "validate_password_strength", 
 ];
 
 #[rustfmt::skip]
 const MARIADB: &[&str] = &[
     "add_months", "asbinary", "astext", "aswkb", "aswkt", "chr", "column_add", "column_check",
     "column_create", "column_delete", "column_exists", "column_get", "column_json", "column_list",
-    "crc32c", "decode", "decode_histogram", "des_decrypt", "des_encrypt", "encode", "encrypt",
-    "geomfromtext", "geomfromwkb", "geometryfromtext", "glength", "json_array_intersect",
-    "json_compact", "json_detailed", "json_equals", "json_exists", "json_key_value", "json_loose",
-    "json_normalize", "json_object_filter_keys", "json_object_to_array", "json_query", "kdf",
-    "lengthb", "median", "natural_sort_key", "nvl", "nvl2", "old_password", "password",
-    "percentile_cont", "percentile_disc", "pointfromtext", "rownum", "sformat", "st_boundary",
-    "st_isring", "st_pointonsurface", "st_relate", "sys_guid", "to_char", "uuid_v4", "uuid_v7",
-    "vec_distance", "vec_distance_cosine", "vec_distance_euclidean", "vec_fromtext", "vec_totext",
+    "decode", "decode_histogram", "des_decrypt", "des_encrypt", "encode", "encrypt",
+    "geomfromtext", "geomfromwkb", "geometryfromtext", "glength", 
+    "json_compact", "json_detailed", "json_exists", "json_loose",
+    "json_query", 
+    "lengthb", "median", "nvl", "nvl2", "old_password", "password",
+    "percentile_cont", "percentile_disc", "pointfromtext", "rownum", "st_boundary",
+    "st_isring", "st_pointonsurface", "st_relate", "sys_guid", "to_char", 
+    
+];
+
+#[rustfmt::skip]
+const MYSQL_9: &[&str] = &[
+    "distance", "from_vector", "string_to_vector", "to_vector", "vector", "vector_dim",
+    "vector_to_string",
+];
+
+#[rustfmt::skip]
+const MARIADB_10_11: &[&str] = &[
+    "crc32c", "json_equals", "json_normalize", "natural_sort_key", "sformat",
+];
+
+#[rustfmt::skip]
+const MARIADB_11_7: &[&str] = &[
+    "json_array_intersect", "json_key_value", "json_object_filter_keys", "json_object_to_array",
+    "kdf", "uuid_v4", "uuid_v7", "vec_distance", "vec_distance_cosine", "vec_distance_euclidean",
+    "vec_fromtext", "vec_totext",
 ];
 
 #[cfg(test)]
 mod tests {
-    use super::{Call, call};
+    use super::{Call, call, since};
     use crate::Vendor;
 
     #[test]
     fn knows_whose_a_function_is() {
         assert_eq!(call(b"Concat"), Some(Call::Harmless));
-        assert_eq!(call(b"NVL"), Some(Call::HarmlessAt(Vendor::MariaDb)));
-        assert_eq!(call(b"regexp_like"), Some(Call::HarmlessAt(Vendor::MySql)));
+        assert_eq!(call(b"NVL"), Some(since(Vendor::MariaDb, 100_600)));
+        assert_eq!(call(b"uuid_v7"), Some(since(Vendor::MariaDb, 110_700)));
+        assert_eq!(call(b"regexp_like"), Some(since(Vendor::MySql, 80_000)));
     }
 
     #[test]

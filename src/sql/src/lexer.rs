@@ -164,8 +164,9 @@ impl<'a> Lexer<'a> {
     }
 
     fn operator(&mut self, first: u8) -> Kind {
-        // The manual knows no other use of a control character than as a blank.
-        self.doubtful |= first.is_ascii_control();
+        // The manuals know no use of a control character but as a blank, nor of a bracket but as
+        // a quote in MariaDB's sql_mode=MSSQL.
+        self.doubtful |= first.is_ascii_control() || first == b'[';
         let length = match (first, self.peek(1), self.peek(2)) {
             (b'<', b'=', b'>') | (b'-', b'>', b'>') => 3,
             (b':' | b'<' | b'>' | b'!', b'=', _)
@@ -199,14 +200,13 @@ impl<'a> Lexer<'a> {
     fn skip_word(&mut self) {
         let start = self.at;
         if self.dialect.charset == Charset::AsciiSafe {
-            let mut all = 0;
-            for &byte in self.text[start..].iter().take_while(|&&byte| is_word(byte)) {
+            let (mut at, mut all) = (start, 0);
+            while let Some(&byte) = self.text.get(at).filter(|&&byte| is_word(byte)) {
                 all |= byte;
-                self.at += 1;
+                at += 1;
             }
-            let beyond_ascii = !all.is_ascii();
-            self.doubtful |=
-                beyond_ascii && std::str::from_utf8(&self.text[start..self.at]).is_err();
+            self.at = at;
+            self.doubtful |= !all.is_ascii() && std::str::from_utf8(&self.text[start..at]).is_err();
             return;
         }
         while let Some(&byte) = self.text.get(self.at) {

@@ -3,7 +3,7 @@
 mod blocks;
 
 use crate::{
-    Dialect, Needs,
+    Dialect, Needs, Server,
     cursor::Cursor,
     functions::{Call, call},
     lexer::{Kind, Token},
@@ -88,8 +88,8 @@ struct Scan {
 #[derive(Clone, Copy)]
 enum Last {
     Other,
-    /// A word or name that calls a function if a parenthesis follows; `alias` if it may as well
-    /// name a derived table whose columns follow.
+    /// A word or name that calls a function if a parenthesis follows; `alias` if what it stands
+    /// behind says that it does not: the end of a derived table, of MATCH (), a string.
     Callable {
         token: Token,
         alias: bool,
@@ -197,7 +197,8 @@ impl Scan {
     }
 
     fn callable(&self, token: Token) -> Last {
-        Last::Callable { token, alias: matches!(self.last, Last::Close | Last::CloseAs) }
+        let alias = self.after_quotes || matches!(self.last, Last::Close | Last::CloseAs);
+        Last::Callable { token, alias }
     }
 
     /// MariaDB's `sequence.nextval`, in sql_mode=ORACLE.
@@ -216,23 +217,25 @@ impl Scan {
             _ => return,
         };
         let known = if token.kind == Kind::Word { call(cursor.of(token)) } else { None };
-        match known {
-            Some(Call::Harmless) => {}
-            Some(Call::HarmlessAt(vendor)) => {
-                if self.dialect.server.is_none_or(|server| server.vendor != vendor) {
-                    self.distrust();
-                }
-            }
+        let unsure = match known {
+            Some(Call::Harmless) => false,
+            Some(Call::HarmlessSince(since)) => !self.is_since(since),
             Some(state) => {
                 self.need(state);
                 // LAST_INSERT_ID(expr) sets it.
-                if cursor.ahead().is_some_and(|token| token.kind != Kind::Close) {
-                    self.distrust();
-                }
+                cursor.ahead().is_some_and(|token| token.kind != Kind::Close)
             }
-            None if alias || is_column_list(cursor) => {}
-            None => self.distrust(),
+            None => true,
+        };
+        // No call has a query for its argument without another parenthesis.
+        if unsure && !alias && !cursor.sees("select") && !is_column_list(cursor) {
+            self.distrust();
         }
+    }
+
+    fn is_since(&self, since: Server) -> bool {
+        let server = self.dialect.server;
+        server.is_some_and(|here| here.vendor == since.vendor && here.version >= since.version)
     }
 
     fn system_variable(&mut self, text: &[u8]) {
@@ -253,7 +256,7 @@ impl Scan {
         match state {
             Call::LastWrite => needs.last_write = true,
             Call::LastUsed => needs.last_used = true,
-            Call::Harmless | Call::HarmlessAt(_) => {}
+            Call::Harmless | Call::HarmlessSince(_) => {}
         }
     }
 }

@@ -74,10 +74,12 @@ impl Statement {
         // In a quoted name the quote stands doubled; without quotes there is none.
         match span.start.checked_sub(1).and_then(|before| text.get(before)) {
             Some(&quote @ (b'`' | b'"')) if name.contains(&quote) => {
-                let mut last_was_quote = false;
+                // A lone one is half a character, of a charset that has such.
+                let mut after_quote = false;
                 let single = name.iter().copied().filter(|&byte| {
-                    last_was_quote = byte == quote && !last_was_quote;
-                    !last_was_quote
+                    let second = byte == quote && after_quote;
+                    after_quote = byte == quote && !second;
+                    !second
                 });
                 Some(single.collect())
             }

@@ -101,7 +101,7 @@ mod tests {
         let (red, blue) = ("\u{1b}[1m\u{1b}[31m", "\u{1b}[1m\u{1b}[34m");
         assert!(coloured.contains(&format!("{blue} -->\u{1b}[0m f.toml:2:1")), "{coloured:?}");
         assert!(coloured.contains(&format!("{red}^^^^")), "{coloured:?}");
-        assert!(coloured.contains(&format!("2 |\u{1b}[0m prot = 1")), "{coloured:?}");
+        assert!(coloured.contains("2 |\u{1b}[0m prot = 1"), "{coloured:?}");
         assert!(coloured.contains("help\u{1b}[0m: did you mean `port`?"), "{coloured:?}");
     }
 }

@@ -91,8 +91,15 @@ async fn demo(
     let ports = Ports::choose(options.port)?;
     let workspace = Workspace::create(options.dir.as_deref(), options.keep)?;
     let end = play(options, registry, &workspace, &ports, screen, &stop).await;
-    close(workspace, options.keep, screen)?;
-    end
+    match close(workspace, options.keep, screen) {
+        Ok(()) => end,
+        Err(error) if end.is_ok() => Err(error.into()),
+        // The first reason is the one to report in the end; this one comes on top of it.
+        Err(error) => {
+            anstream::eprintln!("towpath demo: {error:#}");
+            end
+        }
+    }
 }
 
 async fn play(

@@ -1,4 +1,6 @@
 //! The EOF packet, where `CLIENT_DEPRECATE_EOF` is off.
+//!
+//! Source: MySQL Internals, "Protocol::EOF_Packet".
 
 use crate::{
     Status,

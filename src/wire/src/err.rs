@@ -1,4 +1,7 @@
 //! The ERR packet, and the codes that a proxy sends by itself.
+//!
+//! Source: MySQL Internals, "Protocol::ERR_Packet"; MySQL Error Message Reference; MariaDB Error
+//! Codes.
 
 use crate::read::{DecodeError, Reader};
 use bytes::{BufMut, BytesMut};

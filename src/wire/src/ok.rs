@@ -1,4 +1,6 @@
 //! The OK packet, also as it stands in for EOF.
+//!
+//! Source: MySQL Internals, "Protocol::OK_Packet"; MariaDB Knowledge Base, "OK_Packet".
 
 use crate::{
     Capabilities, Status, eof, put,

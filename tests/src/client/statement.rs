@@ -2,7 +2,7 @@
 
 use super::{Client, Reply};
 use anyhow::{Context, Result};
-use wire::{CommandCode, column::kind};
+use wire::{CommandCode, ReplyScanner, column::kind};
 
 /// A prepared statement of one connection.
 #[derive(Debug)]
@@ -49,7 +49,9 @@ impl Client {
                 body.extend_from_slice(value);
             }
         }
-        self.command(CommandCode::STMT_EXECUTE, &body)
+        self.send_command(CommandCode::STMT_EXECUTE, &body)?;
+        let scanner = ReplyScanner::new(CommandCode::STMT_EXECUTE, self.capabilities);
+        self.scan(scanner.with_cursor(flags != 0), None)
     }
 
     /// COM_STMT_EXECUTE after all parameters have been sent by [`Client::long_data`].

@@ -1,33 +1,18 @@
 //! `/metrics` and `/status`, and what the logs must not say.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use e2e::{Cluster, Login, Proxy, Setup};
-use std::{
-    io::{Read, Write},
-    net::TcpStream,
-};
 
 on_both_vendors!(metrics_and_status, no_secrets_in_the_log);
-
-fn get(proxy: &Proxy, path: &str) -> Result<String> {
-    let mut stream = TcpStream::connect(proxy.admin)?;
-    stream.set_read_timeout(Some(e2e::wait::LIMIT))?;
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: towpath\r\nConnection: close\r\n\r\n")?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    let (head, body) = answer.split_once("\r\n\r\n").context("no end of the headers")?;
-    assert!(head.starts_with("HTTP/1.1 200"), "{path}: {head}");
-    Ok(body.to_owned())
-}
 
 fn metrics_and_status(cluster: &Cluster) -> Result<()> {
     let proxy = Proxy::start(cluster)?;
     let mut client = proxy.connect(&cluster.admin())?;
     client.must("SELECT 1")?;
-    let metrics = get(&proxy, "/metrics")?;
+    let metrics = proxy.get("/metrics")?;
     assert!(metrics.contains("# TYPE towpath_"), "{metrics}");
     assert!(metrics.trim_end().ends_with("# EOF"), "OpenMetrics ends with EOF: {metrics}");
-    let status = get(&proxy, "/status")?;
+    let status = proxy.get("/status")?;
     for address in &cluster.addresses {
         assert!(status.contains(address), "{address} in {status}");
     }

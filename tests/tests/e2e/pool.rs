@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use e2e::{Client, Cluster, Login, Proxy, Setup, skip, transcript::same, wait};
+use serde_json::Value;
 use wire::{Capabilities, CommandCode};
 
 on_both_vendors!(
@@ -64,19 +65,20 @@ fn connections_are_used_again(cluster: &Cluster) -> Result<()> {
         client.must("SELECT 1")?;
         assert_eq!(account.connections()?, 1, "turn {turn}");
         client.quit()?;
-        // the connection is in the pool once the server has reset it: it sleeps in a new session
-        wait_for_idle(&account)?;
+        wait_for_idle(&proxy)?;
     }
     Ok(())
 }
 
-/// Until no connection of the account runs anything.
-fn wait_for_idle(account: &Account) -> Result<()> {
-    let sql = format!(
-        "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = '{}' AND COMMAND <> 'Sleep'",
-        account.login.user
-    );
-    wait::until("idle connections", || Ok((account.cluster.ask(&sql)? == "0").then_some(())))
+/// Until a connection lies in the pool and no session holds one.
+fn wait_for_idle(proxy: &Proxy) -> Result<()> {
+    wait::until("an idle connection", || {
+        let status: Value = serde_json::from_str(&proxy.get("/status")?)?;
+        let sum = |field: &str| -> Option<u64> {
+            status["servers"].as_array()?.iter().map(|server| server[field].as_u64()).sum()
+        };
+        Ok((sum("attached") == Some(0) && sum("idle") > Some(0)).then_some(()))
+    })
 }
 
 fn nothing_is_left_of_a_session(cluster: &Cluster) -> Result<()> {
@@ -93,7 +95,7 @@ fn nothing_is_left_of_a_session(cluster: &Cluster) -> Result<()> {
     first.must("SELECT GET_LOCK(SHA2(DATABASE(), 224), 0)")?;
     first.must("PREPARE left_over FROM 'SELECT 1'")?;
     first.quit()?;
-    wait_for_idle(&account)?;
+    wait_for_idle(&proxy)?;
 
     let mut fresh = cluster.direct()?;
     let mut second = proxy.connect(&login)?;
@@ -159,7 +161,7 @@ fn a_broken_connection_is_not_used_again(cluster: &Cluster) -> Result<()> {
         let mut client = proxy.connect(&account.login)?;
         client.must("SELECT 1")?;
         client.quit()?;
-        wait_for_idle(&account)?;
+        wait_for_idle(&proxy)?;
         // the server ends the pooled connection
         let mut direct = cluster.direct()?;
         let sql = format!(
@@ -173,7 +175,7 @@ fn a_broken_connection_is_not_used_again(cluster: &Cluster) -> Result<()> {
         let mut client = proxy.connect(&account.login)?;
         client.must("SELECT 'served all the same'")?;
         client.quit()?;
-        wait_for_idle(&account)?;
+        wait_for_idle(&proxy)?;
     }
     Ok(())
 }

@@ -73,7 +73,12 @@ fn clients_with_certificates(cluster: &Cluster) -> Result<()> {
     );
     let proxy = Setup::of(cluster).listener(&line).start()?;
     serves(&proxy, &cluster.admin().tls().certificate(&files.certificate, &files.key))?;
-    assert!(serves(&proxy, &cluster.admin().tls()).is_err(), "a client without one gets in");
+    // as with a server: whoever shows one must show the right one
+    serves(&proxy, &cluster.admin().tls())?;
+    let foreign = foreign_authority()?;
+    let (certificate, key) = (foreign.path().join("ca.pem"), foreign.path().join("key.pem"));
+    let served = serves(&proxy, &cluster.admin().tls().certificate(&certificate, &key));
+    assert!(served.is_err(), "a client with a foreign certificate gets in");
     Ok(())
 }
 
@@ -111,29 +116,22 @@ fn towards_servers(cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
-fn a_server_that_is_not_the_one(cluster: &Cluster) -> Result<()> {
-    // an authority that has signed nothing
+/// A folder with `ca.pem` and its `key.pem`: an authority that has signed nothing here.
+fn foreign_authority() -> Result<tempfile::TempDir> {
     let folder = tempfile::tempdir()?;
-    let (key, ca) = (folder.path().join("key.pem"), folder.path().join("ca.pem"));
     let mut openssl = std::process::Command::new("openssl");
     openssl
-        .args([
-            "req",
-            "-x509",
-            "-newkey",
-            "rsa:2048",
-            "-nodes",
-            "-days",
-            "2",
-            "-subj",
-            "/CN=other CA",
-        ])
-        .args(["-addext", "basicConstraints=critical,CA:TRUE"])
-        .arg("-keyout")
-        .arg(&key)
-        .arg("-out")
-        .arg(&ca);
+        .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"])
+        .args(["-subj", "/CN=other CA", "-addext", "basicConstraints=critical,CA:TRUE"])
+        .args(["-keyout", "key.pem", "-out", "ca.pem"])
+        .current_dir(folder.path());
     e2e::program::run(&mut openssl, "")?.good()?;
+    Ok(folder)
+}
+
+fn a_server_that_is_not_the_one(cluster: &Cluster) -> Result<()> {
+    let foreign = foreign_authority()?;
+    let ca = foreign.path().join("ca.pem");
     for mode in ["verify-ca", "verify-identity"] {
         let proxy = Setup::of(cluster)
             .server(&format!("tls = {{ mode = {mode:?}, ca = {ca:?} }}"))

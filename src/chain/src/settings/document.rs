@@ -27,7 +27,8 @@ pub(super) fn read(
     if !errors.is_empty() {
         source.hide_secrets_in_text();
     }
-    let unparsed = errors.into_iter().map(|error| {
+    // What is no TOML at all has an error on every line.
+    let unparsed = errors.into_iter().take(100).map(|error| {
         let span = error.span().unwrap_or(WHOLE_FILE);
         Mistake { hides_others: true, ..source.mistake(&span, error.message()) }
     });

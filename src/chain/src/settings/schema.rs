@@ -138,9 +138,11 @@ impl<'a> Walk<'a> {
 
     fn string(&mut self, node: &Node, text: &str, schema: &Json) {
         let fits = schema["pattern"].as_str().is_none_or(|pattern| self.matches(pattern, text));
-        let least = schema["minLength"].as_u64().unwrap_or(0);
-        if (text.chars().count() as u64) < least {
+        let length = text.chars().count() as u64;
+        if schema["minLength"].as_u64().is_some_and(|least| length < least) {
             self.note(node, "this must not be empty".to_owned(), schema);
+        } else if let Some(most) = schema["maxLength"].as_u64().filter(|most| length > *most) {
+            self.note(node, format!("this is too long: at most {most} characters"), schema);
         } else if !fits {
             let quoted = self.source.quote(text, &node.span);
             self.note(node, format!("{quoted} is not {}", expected(schema)), schema);

@@ -10,6 +10,8 @@ pub(super) const WHOLE_FILE: Range<usize> = usize::MAX..usize::MAX;
 pub(super) struct Source {
     name: String,
     text: String,
+    /// Where each line begins.
+    lines: Vec<usize>,
     /// Values of keys that hold secrets: never shown.
     secrets: Vec<Range<usize>>,
     /// Values that came from the environment: never quoted, they may be secrets too.
@@ -18,8 +20,14 @@ pub(super) struct Source {
 
 impl Source {
     pub(super) fn new(name: &str, text: &str) -> Self {
-        let (name, text) = (name.to_owned(), text.to_owned());
-        Self { name, text, secrets: Vec::new(), veiled: Vec::new() }
+        let begins = text.match_indices('\n').map(|(newline, _)| newline + 1);
+        Self {
+            name: name.to_owned(),
+            text: text.to_owned(),
+            lines: std::iter::once(0).chain(begins).collect(),
+            secrets: Vec::new(),
+            veiled: Vec::new(),
+        }
     }
 
     /// A mistake at `span`. Line and column count from 1, the column in characters.
@@ -28,10 +36,11 @@ impl Source {
             return Mistake::in_file(&self.name, message);
         }
         let at = self.boundary(span.start);
-        let begin = self.text[..at].rfind('\n').map_or(0, |newline| newline + 1);
-        let end = self.text[at..].find('\n').map_or(self.text.len(), |newline| at + newline);
+        let line = self.lines.partition_point(|begin| *begin <= at);
+        let begin = self.lines[line - 1];
+        let end = self.lines.get(line).map_or(self.text.len(), |next| next - 1);
         let mut mistake = Mistake {
-            line: self.text[..begin].matches('\n').count() + 1,
+            line,
             column: self.text[begin..at].chars().count() + 1,
             ..Mistake::in_file(&self.name, message)
         };

@@ -1,7 +1,7 @@
 //! The bottom of the backend stack: one connection to a server.
 
 use super::link::{Link, Schema};
-use crate::buffer::{ChunkReader, poll_write_all};
+use crate::buffer::{poll_chunk, poll_write_all};
 use bytes::{Bytes, BytesMut};
 use chain::{
     Body, Command, End, Error, Frame, Reply, Result, Stack, Upload,
@@ -33,7 +33,6 @@ pub(crate) struct Connection(Lend<Wire>);
 struct Wire {
     /// Gone once the connection has been given back or closed.
     link: Option<Link>,
-    chunks: ChunkReader,
     /// A command was sent whose reply has not been read to its end.
     busy: bool,
 }
@@ -41,7 +40,7 @@ struct Wire {
 impl Connection {
     /// The stack of one connection.
     pub(crate) fn stack(link: Link) -> Stack {
-        let wire = Wire { link: Some(link), chunks: ChunkReader::default(), busy: false };
+        let wire = Wire { link: Some(link), busy: false };
         Stack::new(Self(Lend::new(wire)))
     }
 }
@@ -59,10 +58,10 @@ impl Service<Command> for Connection {
         if wire.busy {
             return Poll::Ready(Err(Error::backend("the connection to the server was lost")));
         }
-        let Wire { link: Some(link), chunks, .. } = wire else {
+        let Wire { link: Some(link), .. } = wire else {
             return Poll::Ready(Err(Error::backend("the connection is closed")));
         };
-        let Poll::Ready(said) = chunks.poll_chunk(&mut link.io, cx) else {
+        let Poll::Ready(said) = poll_chunk(&mut link.io, cx) else {
             return Poll::Ready(Ok(()));
         };
         wire.busy = true;
@@ -164,9 +163,9 @@ impl ReplyStream {
             if self.upload.is_some() {
                 ready!(self.poll_upload(cx))?;
             }
-            let Wire { link, chunks, .. } = &mut *self.wire;
-            let link = link.as_mut().expect("a connection keeps its link while a reply streams");
-            let chunk = ready!(chunks.poll_chunk(&mut link.io, cx)).map_err(lost)?;
+            let link =
+                self.wire.link.as_mut().expect("a connection keeps its link while a reply streams");
+            let chunk = ready!(poll_chunk(&mut link.io, cx)).map_err(lost)?;
             let Some(chunk) = chunk else {
                 return Poll::Ready(Err(lost(io::ErrorKind::UnexpectedEof.into())));
             };

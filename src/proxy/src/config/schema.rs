@@ -112,5 +112,8 @@ fn filters(registry: &Registry, part: Part, generator: &mut SchemaGenerator) -> 
         schema["additionalProperties"] = json!(false);
         schema
     });
-    json!({ "oneOf": options.collect::<Vec<_>>() })
+    match options.collect::<Vec<_>>() {
+        none if none.is_empty() => json!(false),
+        some => json!({ "oneOf": some }),
+    }
 }

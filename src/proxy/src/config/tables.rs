@@ -82,10 +82,13 @@ pub struct ListenerTls {
     pub mode: ListenerTlsMode,
     /// A PEM file: the certificate, and those between it and its authority. Without it, a
     /// self-signed certificate is made at start.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub certificate: Option<PathBuf>,
     /// A PEM file: the certificate's private key.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<PathBuf>,
     /// A PEM file: the authorities that must have signed a client's certificate when it shows one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub client_ca: Option<PathBuf>,
 }
 
@@ -121,7 +124,7 @@ pub struct Server {
     /// TCP (host:port) or unix:PATH.
     pub address: Address,
     /// What it is called in logs and metrics. Default: its address.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(with = "Option<String>")]
     pub name: String,
     /// Its share among the servers of its hostgroup; 0 is never chosen.
@@ -144,10 +147,13 @@ pub struct ServerTls {
     /// Whether TLS is used, and how much of the server's certificate is checked.
     pub mode: ServerTlsMode,
     /// A PEM file: the authorities that may sign its certificate. Default: the public ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ca: Option<PathBuf>,
     /// A PEM file: the certificate to show to the server.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub certificate: Option<PathBuf>,
     /// A PEM file: the private key of `certificate`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<PathBuf>,
 }
 

@@ -33,7 +33,7 @@ pub struct Account {
     pub password: Arc<Secret>,
 }
 
-/// A user as the file has it.
+/// Somebody who may log in.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "User")]

@@ -46,7 +46,7 @@ fn for_one_statement(cursor: &mut Cursor<'_>) -> Head {
     }
     let Some(word) = first_word(cursor) else { return Head::default() };
     match Verb::of(cursor.of(word)) {
-        // No server nests them; a text could, without end.
+        // MariaDB lets them nest without end; nobody does.
         Verb::Set => Head::default(),
         verb => {
             let head = of(verb, cursor);

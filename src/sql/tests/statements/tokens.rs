@@ -141,6 +141,7 @@ fn what_servers_may_cut_otherwise_is_doubted() {
         ("", "/* a", true),
         ("", "/*! a", true),
         ("", "a\\x00", true),
+        ("", "[a]", true),
         ("", "/*!50699 a */", false),
         ("", "/*!50700 a */", true),
         ("", "/*M! a */", true),

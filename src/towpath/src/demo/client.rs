@@ -52,9 +52,9 @@ pub(super) struct Answer {
 }
 
 impl Session {
-    /// Logs in at `port` of 127.0.0.1 with the schema `app`. Returns before it is known whether
-    /// that succeeds: the first statement tells.
-    pub(super) fn open(port: u16, user: &str, password: &str) -> Result<Self> {
+    /// Logs in at `port` of 127.0.0.1 with the schema `app`, and returns when a first statement has
+    /// shown that it works.
+    pub(super) async fn open(port: u16, user: &str, password: &str) -> Result<Self> {
         // Errors and rows through one pipe, so that they are read in the order they were written.
         let (reader, writer) = io::pipe().context("no pipe")?;
         let mut child = command("mariadb");
@@ -67,9 +67,16 @@ impl Session {
             .stdout(writer.try_clone().context("no pipe")?)
             .stderr(writer);
         let mut running = child.spawn().context("cannot start mariadb")?;
+        // It holds the writing end, too: as long as it does, the client's end is not seen.
+        drop(child);
         let stdin = running.stdin.take().ok_or_else(|| anyhow!("mariadb has no standard input"))?;
         let output = Receiver::from_owned_fd(reader.into()).context("no pipe")?;
-        Ok(Self { stdin, output: BufReader::new(output).lines(), count: 0, _child: running })
+        let output = BufReader::new(output).lines();
+        let mut session = Self { stdin, output, count: 0, _child: running };
+        match session.run("DO 0").await?.error {
+            Some(error) => bail!(error),
+            None => Ok(session),
+        }
     }
 
     /// Runs one statement: a single line, without the semicolon.
@@ -113,6 +120,22 @@ mod tests {
 
     fn answer(text: &str) -> Answer {
         Answer::of(text.lines().map(str::to_owned).collect())
+    }
+
+    #[tokio::test]
+    async fn end_of_the_client_is_seen_and_its_reason_told() {
+        if crate::demo::packages::find("mariadb").is_none() {
+            eprintln!("SKIPPED: the mariadb client is not installed");
+            return;
+        }
+        let closed = {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            listener.local_addr().unwrap().port()
+        };
+        let opened = Session::open(closed, "app_writer", "");
+        let opened = tokio::time::timeout(std::time::Duration::from_secs(60), opened).await;
+        let error = opened.expect("the client has ended long ago").unwrap_err().to_string();
+        assert!(error.contains("ERROR 2002") || error.contains("ERROR 2003"), "{error}");
     }
 
     #[test]

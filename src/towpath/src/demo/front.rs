@@ -9,7 +9,7 @@ use super::ports::Ports;
 use super::screen::Screen;
 use super::workspace::Workspace;
 use crate::{log, serve};
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow};
 use proxy::config::Config;
 use std::time::Duration;
 use tokio::task::JoinHandle;
@@ -72,7 +72,7 @@ impl Front {
     pub(super) async fn end(mut self) {
         self.shutdown.cancel();
         // The file's own grace is shorter: this bounds a proxy that does not keep it.
-        if timeout(GRACE, &mut self.task).await.is_err() {
+        if !self.task.is_finished() && timeout(GRACE, &mut self.task).await.is_err() {
             self.task.abort();
         }
     }
@@ -85,8 +85,8 @@ impl Front {
             // A proxy that has ended will not answer any more, and its own reason says why.
             let error = tokio::select! {
                 error = self.failed() => return Err(error),
-                tried = timeout(PATIENCE, hello(port, user, password)) => match tried {
-                    Ok(Ok(())) => return Ok(()),
+                tried = timeout(PATIENCE, Session::open(port, user, password)) => match tried {
+                    Ok(Ok(_)) => return Ok(()),
                     Ok(Err(error)) => error,
                     Err(_) => anyhow!("no answer within {PATIENCE:?}"),
                 },
@@ -95,15 +95,6 @@ impl Front {
                 return Err(error.context(format!("{user} cannot use the proxy")));
             }
         }
-    }
-}
-
-async fn hello(port: u16, user: &str, password: &str) -> Result<()> {
-    let answer = Session::open(port, user, password)?.run("SELECT 'hello'").await?;
-    match answer.error {
-        Some(error) => bail!(error),
-        None if answer.rows == ["hello"] => Ok(()),
-        None => bail!("a strange answer: {:?}", answer.rows),
     }
 }
 
@@ -150,6 +141,25 @@ mod tests {
         assert_eq!(fill("x${A}y${B}${A}", &values).unwrap(), "x1y${A}1");
         assert_eq!(fill("none", &values).unwrap(), "none");
         assert_eq!(fill("# ${C}\n${A}\n", &values).unwrap(), "# ${C}\n1\n");
+    }
+
+    #[tokio::test]
+    async fn proxy_that_ends_by_itself_is_noticed_and_can_be_ended() {
+        let task = tokio::spawn(async { Err(anyhow!("no room")) });
+        let mut front = Front { shutdown: CancellationToken::new(), task };
+        assert_eq!(front.failed().await.to_string(), "no room");
+        front.end().await;
+    }
+
+    #[tokio::test]
+    async fn proxy_is_asked_to_end() {
+        let shutdown = CancellationToken::new();
+        let asked = shutdown.clone();
+        let task = tokio::spawn(async move {
+            asked.cancelled().await;
+            Ok(())
+        });
+        Front { shutdown, task }.end().await;
     }
 
     #[test]

@@ -164,6 +164,10 @@ impl Install {
             return Ok(());
         }
         let said = String::from_utf8_lossy(&output.stderr);
+        if self.sudo && without_rights(&said) {
+            let text = Self { sudo: false, packages: self.packages.clone() }.shown();
+            return Err(Stop::Refused(format!("{}\nas root, type:\n  {text}", said.trim())));
+        }
         Err(Stop::Failed(failure(action, output.status, &said, &self.shown())))
     }
 
@@ -189,6 +193,11 @@ impl Install {
         }
         child
     }
+}
+
+/// Whether it is sudo that has said no, and not apt.
+fn without_rights(said: &str) -> bool {
+    said.lines().any(|line| line.starts_with("sudo:") || line.contains("not in the sudoers"))
 }
 
 fn failure(action: &[&str], status: ExitStatus, said: &str, shown: &str) -> anyhow::Error {
@@ -247,6 +256,13 @@ mod tests {
         assert!(run.ends_with("\"install\" \"mariadb-client-core\" \"openssl\""), "{run}");
         let update = format!("{:?}", install.command(&["update"]).as_std());
         assert!(update.ends_with("\"update\""), "{update}");
+    }
+
+    #[test]
+    fn refusal_of_sudo_is_told_from_a_failure_of_apt() {
+        assert!(without_rights("sudo: a password is required\n"));
+        assert!(without_rights("\nboat is not in the sudoers file.\n"));
+        assert!(!without_rights("E: Unable to locate package openssl\n"));
     }
 
     #[test]

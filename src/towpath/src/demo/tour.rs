@@ -24,9 +24,10 @@ pub(super) async fn run(
 ) -> Result<bool> {
     let step = screen.step("a tour with three sessions");
     let mut sessions = HashMap::new();
+    // One after the other: that is the order in which replicas are given to sessions.
     for who in Who::ALL {
         let password = if who.user() == "app_writer" { &accounts.writer } else { &accounts.reader };
-        sessions.insert(who, Session::open(port, who.user(), password)?);
+        sessions.insert(who, Session::open(port, who.user(), password).await?);
     }
     let mut answers = Vec::new();
     for step in SCRIPT {

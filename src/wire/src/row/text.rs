@@ -1,4 +1,6 @@
 //! Rows of the text protocol: each value a string, NULL as 0xFB.
+//!
+//! Source: MySQL Internals, "Text Resultset Row".
 
 use super::Value;
 use crate::{

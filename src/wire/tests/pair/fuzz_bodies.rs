@@ -10,7 +10,7 @@ use wire::{
     auth::{
         AuthSwitch, ClientAuth, Plugin, PublicKey, RsaKeyPair, Secret, ServerAuth, client, server,
     },
-    column::{Column, kind},
+    column::Column,
     command::{ChangeUser, Execute, LongData, Query, admin, statement},
     login::SslRequest,
     packet::{missing, take_message},
@@ -38,7 +38,7 @@ fn comes_back<T: Debug + PartialEq, E>(
     assert!(again.as_ref() == Some(&value), "{value:?} came back as {again:?}");
 }
 
-pub fn packet(data: &[u8]) {
+pub(crate) fn packet(data: &[u8]) {
     let mut buf = BytesMut::from(data);
     let needed = missing(&buf);
     match take_message(&mut buf, 1 << 20) {
@@ -57,41 +57,45 @@ pub fn packet(data: &[u8]) {
     assert_eq!(whole, single.map(|at| at + 1));
 }
 
-pub fn greeting(data: &[u8]) {
+pub(crate) fn greeting(data: &[u8]) {
     comes_back(Greeting::decode(data), Greeting::encode, Greeting::decode);
     if let Ok(greeting) = Greeting::decode(data) {
         let _ = (greeting.version(), greeting.is_mariadb());
     }
 }
 
-pub fn login(data: &[u8]) {
+pub(crate) fn login(data: &[u8]) {
     comes_back(LoginRequest::decode(data), LoginRequest::encode, LoginRequest::decode);
     let _ = SslRequest::decode(data);
 }
 
-pub fn ok(data: &[u8]) {
+pub(crate) fn ok(data: &[u8]) {
     let (caps, data) = caps(data);
     let decode = |data: &[u8]| OkPacket::decode(data, caps);
     comes_back(decode(data), |ok, out| ok.encode(out, caps), decode);
     comes_back(decode(data), |ok, out| ok.encode_as_eof(out, caps), decode);
 }
 
-pub fn err(data: &[u8]) {
+pub(crate) fn err(data: &[u8]) {
     comes_back(ErrPacket::decode(data), ErrPacket::encode, ErrPacket::decode);
     comes_back(EofPacket::decode(data), EofPacket::encode, EofPacket::decode);
 }
 
-pub fn column(data: &[u8]) {
+pub(crate) fn column(data: &[u8]) {
     let (caps, data) = caps(data);
     let decode = |data: &[u8]| Column::decode(data, caps);
     comes_back(decode(data), |column, out| column.encode(out, caps), decode);
 }
 
-pub fn row(data: &[u8]) {
+pub(crate) fn row(data: &[u8]) {
     let Some((count, rest)) = data.split_first() else { return };
     let columns = usize::from(count % 16);
     let decode = |data: &[u8]| owned(row::decode_text(data, columns)?);
-    comes_back(decode(rest), |(_, texts), out| row::encode_text(texts.iter().map(Option::as_ref), out), decode);
+    comes_back(
+        decode(rest),
+        |(_, texts), out| row::encode_text(texts.iter().map(Option::as_ref), out),
+        decode,
+    );
 
     let Some((kinds, payload)) = rest.split_at_checked(columns * 2) else { return };
     let column = |spec: &[u8]| Column {
@@ -121,7 +125,7 @@ fn owned(values: Vec<row::Value<'_>>) -> Result<Texts, DecodeError> {
     Ok((shown, texts.collect()))
 }
 
-pub fn command(data: &[u8]) {
+pub(crate) fn command(data: &[u8]) {
     let (caps, data) = caps(data);
     if let Ok(query) = Query::decode(data, caps) {
         let mut out = BytesMut::new();
@@ -138,7 +142,7 @@ pub fn command(data: &[u8]) {
 }
 
 /// Whole or cut, a reply ends in the same place in the same way.
-pub fn reply(data: &[u8]) {
+pub(crate) fn reply(data: &[u8]) {
     let (caps, data) = caps(data);
     let Some((&[command, step], data)) = data.split_first_chunk() else { return };
     // Few commands are well formed at random: take the ones that matter more often.
@@ -180,7 +184,7 @@ fn events(command: CommandCode, caps: Capabilities, data: &[u8], step: usize) ->
 }
 
 /// Whatever the client sends, it is not let in: the password cannot be guessed.
-pub fn auth_server(data: &[u8]) {
+pub(crate) fn auth_server(data: &[u8]) {
     let Some((&[flags, response_len], data)) = data.split_first_chunk() else { return };
     let flag = |bit: u8| flags & (1 << bit) != 0;
     let plugin = |bit| if flag(bit) { Plugin::NativePassword } else { Plugin::CachingSha2Password };
@@ -210,7 +214,7 @@ pub fn auth_server(data: &[u8]) {
 }
 
 /// Whatever the server sends, the password does not go over a channel that is not secure.
-pub fn auth_client(data: &[u8]) {
+pub(crate) fn auth_client(data: &[u8]) {
     const PASSWORD: &[u8] = b"a password of some length";
     let Some((flags, mut data)) = data.split_first() else { return };
     let plugin = if flags & 1 == 0 { Plugin::NativePassword } else { Plugin::CachingSha2Password };
@@ -231,7 +235,7 @@ pub fn auth_client(data: &[u8]) {
 }
 
 /// Keys come from files.
-pub fn key(data: &[u8]) {
+pub(crate) fn key(data: &[u8]) {
     let _ = PublicKey::from_pem(data);
     let _ = RsaKeyPair::from_pem(&String::from_utf8_lossy(data));
 }
@@ -338,8 +342,30 @@ mod tests {
         }
     }
 
+    /// The seeds that fuzzing begins with, and what it has found wrong before.
     #[test]
-    fn columns_have_the_kinds_that_rows_are_tested_with() {
-        assert!(kind::BIT < 0x12 && kind::TIME < 0x12);
+    fn seeds() {
+        type Target = (&'static str, fn(&[u8]));
+        let targets: [Target; 12] = [
+            ("packet", packet),
+            ("greeting", greeting),
+            ("login", login),
+            ("ok", ok),
+            ("err", err),
+            ("column", column),
+            ("row", row),
+            ("command", command),
+            ("reply", reply),
+            ("auth_server", auth_server),
+            ("auth_client", auth_client),
+            ("key", key),
+        ];
+        let seeds = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/seeds");
+        for (name, body) in targets {
+            let files = std::fs::read_dir(format!("{seeds}/{name}")).expect("a folder of seeds");
+            let files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+            assert!(!files.is_empty(), "{name} has no seed");
+            files.iter().for_each(|file| body(&std::fs::read(file).unwrap()));
+        }
     }
 }

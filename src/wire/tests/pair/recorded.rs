@@ -42,9 +42,13 @@ fn named(name: &'static str) -> impl Iterator<Item = Recorded> {
 }
 
 impl Recorded {
+    fn scanner(&self) -> ReplyScanner {
+        ReplyScanner::new(self.command, self.caps).with_cursor(self.name.contains("cursor"))
+    }
+
     /// Scans the reply whole; it must end with its last byte.
     fn scan(&self) -> (ReplyScanner, wire::ReplyEnd) {
-        let mut scanner = ReplyScanner::new(self.command, self.caps);
+        let mut scanner = self.scanner();
         match scanner.scan(&self.bytes) {
             Ok(Scan::End { at, end }) if at == self.bytes.len() => (scanner, end),
             other => panic!("{} on {} ({:?}): {other:?}", self.name, self.server, self.caps),
@@ -56,7 +60,7 @@ impl Recorded {
 fn every_reply_ends_with_its_last_byte_and_not_before() {
     for reply in all() {
         let (_, whole) = reply.scan();
-        let mut scanner = ReplyScanner::new(reply.command, reply.caps);
+        let mut scanner = reply.scanner();
         for (at, byte) in reply.bytes.iter().enumerate() {
             let last = at + 1 == reply.bytes.len();
             match scanner.scan(&[*byte]).unwrap() {
@@ -74,7 +78,7 @@ fn every_cut_into_two_finds_the_same_end() {
         let (_, whole) = reply.scan();
         for cut in 0..reply.bytes.len() {
             let (first, second) = reply.bytes.split_at(cut);
-            let mut scanner = ReplyScanner::new(reply.command, reply.caps);
+            let mut scanner = reply.scanner();
             assert_eq!(scanner.scan(first), Ok(Scan::More), "{} cut at {cut}", reply.name);
             let end = Scan::End { at: second.len(), end: whole };
             assert_eq!(scanner.scan(second), Ok(end), "{} cut at {cut}", reply.name);
@@ -87,7 +91,7 @@ fn what_follows_the_end_is_left_alone() {
     for reply in all() {
         let mut bytes = reply.bytes.clone();
         bytes.extend(b"\x01\x00\x00\x01\x02");
-        let mut scanner = ReplyScanner::new(reply.command, reply.caps);
+        let mut scanner = reply.scanner();
         let Ok(Scan::End { at, .. }) = scanner.scan(&bytes) else { panic!("{}", reply.name) };
         assert_eq!(at, reply.bytes.len(), "{}", reply.name);
     }

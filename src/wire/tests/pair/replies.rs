@@ -81,7 +81,10 @@ fn make(parts: &[Part], error: bool, caps: Capabilities) -> Made {
     let mut bytes = Vec::new();
     for part in parts {
         if matches!(part, Part::Progress) {
-            answer = answer.payload(b"\xFF\xFF\xFF\x01\x01\x02\x10\x27\x00\x04Sort");
+            // Nothing comes behind the last result.
+            if left > 0 || results == 0 {
+                answer = answer.payload(b"\xFF\xFF\xFF\x01\x01\x02\x10\x27\x00\x04Sort");
+            }
             continue;
         }
         left -= 1;
@@ -274,6 +277,20 @@ fn an_error_among_the_rows_ends_them() {
         let Ok(Scan::End { at, end }) = scanner.scan(&bytes) else { panic!("no end") };
         assert_eq!((at, end.error.unwrap().code, end.status), (bytes.len(), 1317, None));
     }
+}
+
+#[test]
+fn a_cursor_that_nobody_asked_for_is_followed_by_rows() {
+    // A procedure with a cursor of its own leaves the flag set.
+    let status = Status::AUTOCOMMIT | Status::CURSOR_EXISTS;
+    let columns = [Column::text("c")];
+    let head = Answer::new(EOF_STYLE, 1).columns(&columns, status);
+    let rows = head.payload(b"\x01x").end_rows(Status::AUTOCOMMIT).finish();
+    let mut scanner = ReplyScanner::new(CommandCode::STMT_EXECUTE, EOF_STYLE);
+    assert!(matches!(scanner.scan(&rows), Ok(Scan::End { at, .. }) if at == rows.len()));
+    let opened = Answer::new(EOF_STYLE, 1).columns(&columns, status).finish();
+    let mut scanner = ReplyScanner::new(CommandCode::STMT_EXECUTE, EOF_STYLE).with_cursor(true);
+    assert!(matches!(scanner.scan(&opened), Ok(Scan::End { at, .. }) if at == opened.len()));
 }
 
 #[test]

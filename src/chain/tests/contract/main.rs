@@ -1,0 +1,12 @@
+//! What the contract promises to filters and to the proxy: one module for each promise.
+
+mod bodies;
+mod easy_door;
+mod facts;
+mod lend;
+mod lists;
+mod mistakes;
+mod panics;
+mod readiness;
+mod rewriting;
+mod towers_own;

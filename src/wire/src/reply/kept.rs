@@ -1,0 +1,24 @@
+//! What is remembered of a reply, within bounds.
+
+use super::ReplyScanner;
+
+/// A bounded copy of payloads.
+#[derive(Clone, Default)]
+pub(super) struct Kept {
+    pub(super) bytes: Vec<u8>,
+    /// There was more than fits.
+    pub(super) cut: bool,
+}
+
+impl Kept {
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.cut = false;
+    }
+
+    pub(super) fn add(&mut self, more: &[u8]) {
+        let room = ReplyScanner::KEPT - self.bytes.len();
+        self.cut |= more.len() > room;
+        self.bytes.extend_from_slice(&more[..more.len().min(room)]);
+    }
+}
