@@ -24,9 +24,11 @@ impl Chain {
     /// noted in `mistakes`; then the chain is not to be used.
     pub fn new(settings: &Settings, registry: &Registry, mistakes: &mut Mistakes) -> Self {
         settings.allow_keys(&["session", "backend"], mistakes);
+        let before = mistakes.len();
         let mut builder = Builder { registry, mistakes, known: BTreeSet::new() };
         let session = builder.list(settings, "session", Part::Session);
-        if !builder.known.contains(DISPATCH_NEEDS) {
+        // A filter with a mistake in it may have been the one.
+        if !builder.known.contains(DISPATCH_NEEDS) && builder.mistakes.len() == before {
             let mistake = settings.mistake("the chain never says which server a command goes to");
             builder.mistakes.push(mistake.hint("end `session` with { use = \"route\" }"));
         }
@@ -84,8 +86,7 @@ impl Builder<'_> {
         let Some(entry) = self.registry.get(&name) else {
             let names: Vec<_> = self.registry.iter().map(|(name, _)| name).collect();
             let mistake = settings.mistake_at("use", format!("there is no filter {name:?}"));
-            let all = format!("there are {}", names.join(", "));
-            self.mistakes.push(suggest(mistake, &name, names, &all));
+            self.mistakes.push(suggest(mistake, &name, names, "there are"));
             return None;
         };
         self.check_place(settings, &name, entry, part);

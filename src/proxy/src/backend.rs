@@ -168,14 +168,14 @@ impl Backend {
         }
     }
 
-    /// Keeps a clean connection for the next session, or lets it go if there are enough.
-    pub(crate) fn put_idle(&self, link: Link) -> Result<(), Link> {
+    /// Keeps a clean connection for the next session; gives it back if there are enough.
+    pub(crate) fn put_idle(&self, link: Link) -> Option<Link> {
         let mut idle = self.lock_idle();
         if idle.len() >= self.settings.pool_max_idle as usize || self.room.is_closed() {
-            return Err(link);
+            return Some(link);
         }
         idle.push(Idle { link, since: Instant::now() });
-        Ok(())
+        None
     }
 
     /// Removes idle connections that are too old, were idle too long, or were closed by the server.

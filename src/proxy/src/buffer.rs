@@ -18,9 +18,9 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio_util::io::poll_read_buf;
 
 /// Bytes of a buffer: the most that is read at once.
-pub(crate) const BUFFER: usize = 256 * 1024;
+pub(crate) const BUFFER: usize = 128 * 1024;
 /// From so many bytes on, a buffer is given away instead of copied.
-const GIVE: usize = 16 * 1024;
+const GIVE: usize = 4 * 1024;
 /// Buffers a worker thread keeps for its next reads.
 const SPARE: usize = 2;
 /// Frames below this many bytes are gathered by copying, larger ones by their addresses.

@@ -73,6 +73,16 @@ impl Acceptor {
         }
     }
 
+    /// Ends listening; a unix socket leaves no file behind.
+    pub(crate) fn close(self) {
+        if let Self::Unix(listener) = self
+            && let Some(path) = listener.local_addr().ok().as_ref().and_then(|at| at.as_pathname())
+        {
+            // Another process may have replaced it by its own.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+
     /// The next client.
     pub(crate) async fn accept(&self) -> io::Result<(Stream, Peer)> {
         match self {

@@ -102,7 +102,7 @@ impl Metrics {
         registry.register("sessions", "Client connections open", sessions.clone());
         let login_failures = Counter::default();
         registry.register("login_failures", "Logins refused", login_failures.clone());
-        // 16 us to about 67 s.
+        // 16 us to about 34 s.
         let duration = Histogram::new(exponential_buckets(16e-6, 2.0, 22));
         let help = "From the last byte of a command to the last byte of its reply";
         registry.register_with_unit("command_duration", help, Unit::Seconds, duration.clone());

@@ -27,7 +27,6 @@ use std::{
 };
 use tokio::{net::TcpListener, sync::Semaphore};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use wire::auth::{KeyError, RsaKeyPair};
 
 /// A proxy whose sockets are bound and that has not begun to serve.
 pub struct Proxy {
@@ -47,9 +46,6 @@ pub enum StartError {
     /// TLS of a listener or towards a server cannot be set up.
     #[error("{0}: {1}")]
     Tls(String, TlsError),
-    /// No RSA key for passwords could be made.
-    #[error("making an RSA key: {0}")]
-    Key(#[from] KeyError),
 }
 
 /// One listener.
@@ -98,7 +94,6 @@ impl Proxy {
         });
         let model = Arc::new(Model::new(backends.clone()));
         let users = Arc::new(Users::new(config.users));
-        let key = Arc::new(RsaKeyPair::generate()?);
         let mut doors = Vec::new();
         for listener in &config.listeners {
             let at = |e| StartError::Bind(listener.address.to_string(), e);
@@ -109,7 +104,6 @@ impl Proxy {
                 users: users.clone(),
                 tls: listener_tls(&listener.tls).map_err(at)?,
                 tls_required: listener.tls.mode == ListenerTlsMode::Require,
-                key: key.clone(),
                 address: acceptor.local().into(),
                 port: acceptor.port(),
             });
@@ -240,7 +234,7 @@ async fn accept(door: Door, common: Arc<Common>) {
     loop {
         let accepted = tokio::select! {
             biased;
-            () = common.draining.cancelled() => return,
+            () = common.draining.cancelled() => return door.acceptor.close(),
             accepted = door.acceptor.accept() => accepted,
         };
         match accepted {

@@ -63,7 +63,7 @@ pub(crate) enum Ended {
     Drained,
     /// The client closed in the middle of something, or broke the protocol.
     Client(Error),
-    /// What the session had on a server is gone.
+    /// What the session had on a server, or in a filter, is gone.
     Backend(Error),
 }
 
@@ -190,6 +190,9 @@ async fn run(
         let refusal = ErrPacket::new(code, error.message());
         refuse(client, sequence, &refusal).await.map_err(Ended::Client)?;
     }
+    if error.cause::<Panicked>().is_some() {
+        return Err(Ended::Backend(error));
+    }
     match stack.ready().await {
         Ok(_) if error.origin() != Origin::Client => Ok(()),
         Ok(_) => Err(Ended::Client(error)),
@@ -199,12 +202,17 @@ async fn run(
     }
 }
 
-/// A panic in a filter is that filter's error; the stack is not used again after it.
+/// A panic in a filter is an error that ends its session, not the process.
 pub(crate) async fn call(stack: &mut Stack, command: Command) -> chain::Result<Reply> {
     let call = async { stack.ready().await?.call(command).await };
     let reply = AssertUnwindSafe(call).catch_unwind().await;
-    reply.unwrap_or_else(|_| Err(Error::filter("a filter of this proxy has failed (panic)")))
+    reply.unwrap_or_else(|_| Err(Error::filter(Panicked)))
 }
+
+/// A filter has panicked: what it knows of the session is in doubt.
+#[derive(Debug, thiserror::Error)]
+#[error("a filter of this proxy has failed, the session ends")]
+struct Panicked;
 
 /// Sends an ERR packet as the whole reply.
 pub(crate) async fn refuse(

@@ -21,12 +21,15 @@ const BASE: [(&str, &str); 4] = [
     ("chain", "[chain.main]\nsession = [{ use = 'route' }]\n"),
 ];
 
+/// Its examples name filters of a user's own: those of tests/plugin, where they are tested.
+const TESTED_ELSEWHERE: &str = "docs/writing-a-filter.md";
+
 #[test]
 fn toml_examples_load() {
     let registry = towpath::builtin::registry();
     let mut wrong = Vec::new();
     let mut count = 0;
-    for page in pages() {
+    for page in pages().into_iter().filter(|page| shown(page) != TESTED_ELSEWHERE) {
         for (line, example) in blocks(&page, "toml") {
             count += 1;
             if let Err(mistakes) = load(&example, &registry) {

@@ -32,7 +32,7 @@ fn text(path: &Path) -> String {
 /// Loads a file in an environment where every variable is a port, but for one.
 fn load(path: &Path) -> Result<Config, Mistakes> {
     let variable = |name: &str| (name != "TOWPATH_NO_SUCH_VARIABLE").then(|| port_for(name));
-    Config::load_with(path, &towpath::builtin::registry().with::<parse::Parse>(), &variable)
+    Config::load_with(path, &towpath::builtin::registry(), &variable)
 }
 
 /// A port of its own for each name, so that no two addresses are the same.
@@ -87,7 +87,7 @@ fn there_is_a_bad_file_with_ten_mistakes() {
 
 #[test]
 fn the_files_in_config_are_good() {
-    let schema = Config::schema(&towpath::builtin::registry().with::<parse::Parse>());
+    let schema = Config::schema(&towpath::builtin::registry());
     for path in toml_files(&folder("config")) {
         load(&path).unwrap_or_else(|mistakes| panic!("{mistakes}"));
         // What an editor sees must agree: it has the schema of the whole file only.
@@ -111,7 +111,7 @@ fn the_complete_file_has_every_key_with_its_default() {
 
     let text = text(&folder("config").join("complete.toml"));
     let words: BTreeSet<_> = text.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
-    let schema = Config::schema(&towpath::builtin::registry().with::<parse::Parse>());
+    let schema = Config::schema(&towpath::builtin::registry());
     let tables = schema["$defs"].as_object().expect("the tables have definitions");
     let tables = tables.values().chain([&schema]);
     for key in tables.filter_map(|table| table["properties"].as_object()).flatten().map(|(k, _)| k)
@@ -122,8 +122,7 @@ fn the_complete_file_has_every_key_with_its_default() {
 
 #[test]
 fn the_schema_in_the_tree_is_up_to_date() {
-    let made = format!("{:#}\n", Config::schema(&towpath::builtin::registry().with::<parse::Parse>()));
-    fs::write(folder("config").join("towpath.schema.json"), &made).unwrap();
+    let made = format!("{:#}\n", Config::schema(&towpath::builtin::registry()));
     let kept = fs::read_to_string(folder("config").join("towpath.schema.json")).unwrap_or_default();
     assert!(
         kept == made,
@@ -209,5 +208,5 @@ fn check_and_run_show_every_mistake_and_fail() {
 fn schema_prints_the_schema() {
     let output = towpath(&["schema"]);
     let printed: serde_json::Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
-    assert!(printed == Config::schema(&towpath::builtin::registry().with::<parse::Parse>()), "{printed:#}");
+    assert!(printed == Config::schema(&towpath::builtin::registry()), "{printed:#}");
 }

@@ -9,12 +9,13 @@
 //! | module | what |
 //! |---|---|
 //! | [`packet`] | framing: headers, the 16 MiB split, whole messages |
-//! | [`capability`], [`status`] | the flags that change what follows |
+//! | [`capability`], [`status`], [`collation`] | flags and ids that change what follows |
 //! | [`greeting`], [`login`] | the handshake, both ways |
 //! | [`auth`] | authentication towards a client and towards a server |
 //! | [`command`] | what a client asks, one file per family |
 //! | [`reply`] | **where a reply ends**: the one state machine for it |
 //! | [`ok`], [`eof`], [`err`], [`session_state`] | the packets that end replies |
+//! | [`upload`] | where a client's file ends |
 //! | [`column`], [`row`] | result sets, for those who look inside |
 //! | [`answer`] | replies made here instead of by a server |
 //!

@@ -49,6 +49,8 @@ pub struct ReplyScanner {
     next_seq: Option<u8>,
     /// A cursor was asked for: with one, no rows follow the column definitions.
     cursor: bool,
+    /// Another result follows these rows, whatever the packet behind them says.
+    more_promised: bool,
     kept: Kept,
     session_state: Kept,
     prepared: Option<PrepareOk>,
@@ -88,6 +90,7 @@ impl ReplyScanner {
             message_len: 0,
             next_seq: None,
             cursor: false,
+            more_promised: false,
             kept: Kept::default(),
             session_state: Kept::default(),
             prepared: None,

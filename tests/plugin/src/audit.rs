@@ -69,7 +69,7 @@ struct Counts {
     refused: AtomicU64,
     /// Without a reply, or in the middle of it.
     failed: AtomicU64,
-    /// Before the reply was there, or read.
+    /// Before the reply was there, or read; or the session has left the chain.
     abandoned: AtomicU64,
 }
 

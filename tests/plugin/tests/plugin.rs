@@ -137,7 +137,8 @@ impl Server {
                 return Ok(Some(Self { address }));
             }
         }
-        let line = "plugin: no mariadb cluster; ./tests/run starts it";
+        let test = std::thread::current().name().unwrap_or("unnamed").to_owned();
+        let line = format!("plugin {test}: no mariadb cluster; ./tests/run starts it");
         eprintln!("SKIPPED  {line}");
         if let Some(path) = std::env::var_os("TOWPATH_SKIPS") {
             let mut file = OpenOptions::new().append(true).create(true).open(path)?;

@@ -13,7 +13,6 @@ use std::{
 };
 use tokio_test::{assert_pending, assert_ready, task};
 use tower::{Layer, Service, ServiceExt, service_fn};
-use wire::command::CommandCode;
 
 fn query(sql: &str) -> Command {
     Command::query(session(), sql)
@@ -72,8 +71,9 @@ struct Asks;
 impl Filter for Asks {
     async fn handle(&mut self, command: Command, mut next: Next<'_>) -> Result<Reply> {
         for sql in ["SET a = 1", "SET b = 2"] {
-            let Answer { packets, .. } =
-                next.ask(command.aside("asks", CommandCode::QUERY, sql)).await?;
+            let question = Command::query(command.session().clone(), sql);
+            let question = question.asked_by(Asker::Filter("asks"));
+            let Answer { packets, .. } = next.ask(question).await?;
             assert_eq!(packets, "rows", "read to its end before the next one goes out");
         }
         next.run(command).await

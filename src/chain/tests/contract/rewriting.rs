@@ -3,6 +3,7 @@
 use bytes::{Bytes, BytesMut};
 use chain::{Command, testing::session};
 use wire::{
+    capability::Capabilities,
     command::CommandCode,
     packet::{Message, put_packet, take_message},
 };
@@ -30,6 +31,20 @@ fn a_rewritten_text_is_framed_anew() {
     assert_eq!(command.sql(), Some("SELECT 22".into()));
     assert_eq!(command.packets(), Bytes::from_static(b"\x0a\0\0\0\x03SELECT 22"));
     assert_eq!(command.reply_seq(), 1);
+}
+
+#[test]
+fn query_attributes_stay_before_a_rewritten_text() {
+    let mut session = session();
+    session.update(|view| view.capabilities = view.capabilities | Capabilities::QUERY_ATTRIBUTES);
+    let command = Command::query(session.clone(), "SELECT 1");
+    assert_eq!(command.payload(), b"\x00\x01SELECT 1", "none of them, and so it says");
+    let attributes = b"\x03\x01\x01\x00\x01\xfe\x00\x01k\x01v";
+    let came = message(&[&attributes[..], b"SELECT 1"].concat());
+    let mut command = Command::read(session, came).unwrap();
+    assert_eq!(command.sql(), Some("SELECT 1".into()));
+    command.rewrite_sql("SELECT 2");
+    assert_eq!(command.payload(), [&attributes[1..], b"SELECT 2"].concat());
 }
 
 #[test]

@@ -15,12 +15,14 @@ use tokio_test::{assert_pending, assert_ready, task};
 use tower::{
     Layer, Service, ServiceExt,
     buffer::BufferLayer,
+    filter::FilterLayer,
     limit::{ConcurrencyLimitLayer, RateLimitLayer},
     load_shed::LoadShedLayer,
     service_fn,
     timeout::{TimeoutLayer, error::Elapsed},
-    util::{MapRequestLayer, MapResponseLayer},
+    util::{AndThenLayer, MapRequestLayer, MapResponseLayer, ThenLayer},
 };
+use wire::command::CommandCode;
 
 #[derive(Deserialize, JsonSchema)]
 struct Milliseconds {
@@ -85,6 +87,31 @@ async fn map_request_and_map_response_work() {
     let stack = up.into_layer().layer(down.into_layer().layer(ok(log.clone())));
     testing::Client::new(stack).query("SELECT 1").unwrap();
     assert_eq!(log.take(), ["SELECT 2", "replied"]);
+}
+
+#[tokio::test]
+async fn filter_then_and_and_then_work() {
+    let log = Log::default();
+    let only_queries = FilterLayer::new(|command: Command| match command.sql() {
+        Some(_) => Ok(command),
+        None => Err(Error::filter("queries only")),
+    });
+    let (one, two) = (log.clone(), log.clone());
+    let then = ThenLayer::new(move |reply: chain::Result<Reply>| {
+        one.push(if reply.is_ok() { "replied" } else { "failed" });
+        async { reply }
+    });
+    let and_then = AndThenLayer::new(move |reply: Reply| {
+        two.push("and then");
+        async { Ok::<_, Error>(reply) }
+    });
+    let stack = only_queries.into_layer().layer(ok(log.clone()));
+    let mut client =
+        testing::Client::new(and_then.into_layer().layer(then.into_layer().layer(stack)));
+    client.query("SELECT 1").unwrap();
+    assert_eq!(log.take(), ["SELECT 1", "replied", "and then"]);
+    let error = client.send(Command::new(session(), CommandCode::PING, "")).unwrap_err();
+    assert_eq!((error.message(), log.take()), ("queries only".into(), vec!["failed".into()]));
 }
 
 /// A session has one command under way in any case, and each session gets a limit of its own.

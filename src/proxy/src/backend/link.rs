@@ -46,12 +46,13 @@ impl Link {
     /// Makes the connection look as after a login of `session`'s own.
     pub(crate) async fn begin(&mut self, session: &Session) -> Result<(), ConnectError> {
         // After a reset MariaDB is back at the handshake's character set, MySQL at its default.
-        if self.was_reset && self.vendor == Vendor::MySql {
-            if let Some(names) = set_names(self.key.collation) {
-                let mut query = BytesMut::new();
-                Query::new(names.as_bytes()).encode(&mut query, self.key.capabilities);
-                self.ask(CommandCode::QUERY, &query[1..]).await?;
-            }
+        if self.was_reset
+            && self.vendor == Vendor::MySql
+            && let Some(names) = set_names(self.key.collation)
+        {
+            let mut query = BytesMut::new();
+            Query::new(names.as_bytes()).encode(&mut query, self.key.capabilities);
+            self.ask(CommandCode::QUERY, &query[1..]).await?;
         }
         if let Some(wanted) = &session.schema
             && self.schema != Schema::Named(wanted.clone())

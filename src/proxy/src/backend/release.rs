@@ -15,7 +15,7 @@ impl Link {
             match tokio::time::timeout(RESET_TIMEOUT, self.reset()).await {
                 Ok(Ok(())) => {
                     let backend = self.backend.clone();
-                    if let Err(superfluous) = backend.put_idle(self) {
+                    if let Some(superfluous) = backend.put_idle(self) {
                         superfluous.quit().await;
                     }
                 }

@@ -15,7 +15,7 @@ use chain::{
 use std::sync::Arc;
 use tokio_rustls::{TlsAcceptor, TlsStream};
 use wire::{
-    auth::{RsaKeyPair, ServerAuth, random_nonce, server},
+    auth::{ServerAuth, random_nonce, server},
     capability::Capabilities,
     command::{ChangeUser, CommandCode},
     err::{ErrPacket, ErrorCode, codes},
@@ -33,8 +33,6 @@ pub(crate) struct Entrance {
     pub(crate) tls: Option<TlsAcceptor>,
     /// A client without TLS is refused.
     pub(crate) tls_required: bool,
-    /// For passwords over channels that are not secure.
-    pub(crate) key: Arc<RsaKeyPair>,
     pub(crate) address: Arc<str>,
     pub(crate) port: u16,
 }
@@ -198,7 +196,8 @@ impl Entrance {
             plugin: greeting.plugin.clone(),
             nonce: greeting.nonce,
             secure: client.io.is_secure(),
-            key: Some(self.key.clone()),
+            // The scramble is enough: the proxy knows the password, and never asks for it.
+            key: None,
             full: false,
         };
         let can_switch = request.capabilities.contains(Capabilities::PLUGIN_AUTH);

@@ -146,6 +146,20 @@ mod tests {
     }
 
     #[test]
+    fn both_forms_of_private_keys_are_read() {
+        let key = PrivateDecryptingKey::generate(KeySize::Rsa2048).unwrap();
+        let pkcs8 = key.as_der().unwrap();
+        // The PKCS #1 form is the octet string at the end: behind two lengths of three bytes, their
+        // tags, the version and the algorithm.
+        let pkcs1 = &pkcs8.as_ref()[4 + 18 + 4..];
+        let public = RsaKeyPair::new(key).unwrap().public_pem;
+        for (der, label) in [(pkcs8.as_ref(), "PRIVATE KEY"), (pkcs1, "RSA PRIVATE KEY")] {
+            let read = RsaKeyPair::from_pem(&pem::encode(der, label)).unwrap();
+            assert_eq!(read.public_pem(), public, "{label}");
+        }
+    }
+
+    #[test]
     fn keys_that_are_none_are_errors() {
         assert_eq!(RsaKeyPair::from_pem("x").unwrap_err(), KeyError::Pem("a private key"));
         let pem = pem::encode(b"no DER", "PRIVATE KEY");

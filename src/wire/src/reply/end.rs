@@ -86,8 +86,11 @@ impl ReplyScanner {
     /// An EOF: behind column definitions, or behind rows.
     fn end_eof(&mut self, status: Status) {
         match self.expect {
-            // A cursor was opened: this EOF is the only one.
-            Expect::ColumnsEnd if !(self.cursor && status.contains(Status::CURSOR_EXISTS)) => {
+            // Where a cursor was opened this EOF is the only one.
+            Expect::ColumnsEnd if !self.opens_cursor(status) => {
+                // Behind the row of OUT parameters MySQL's EOF does not say again that more follows.
+                let out_params = Status::PS_OUT_PARAMS | Status::MORE_RESULTS_EXISTS;
+                self.more_promised = status.contains(out_params);
                 self.expect = Expect::Rows;
             }
             Expect::DefinitionsEnd(then) => {
@@ -98,6 +101,13 @@ impl ReplyScanner {
         }
     }
 
+    /// A procedure's own cursors set the flag too, but its result sets are followed by more results.
+    fn opens_cursor(&self, status: Status) -> bool {
+        self.cursor
+            && status.contains(Status::CURSOR_EXISTS)
+            && !status.contains(Status::MORE_RESULTS_EXISTS)
+    }
+
     /// One result is complete; another may follow.
     fn end_result(&mut self, status: Status) {
         self.end.status = Some(status);
@@ -105,7 +115,8 @@ impl ReplyScanner {
             self.command,
             CommandCode::QUERY | CommandCode::STMT_EXECUTE | CommandCode::STMT_BULK_EXECUTE
         );
-        if several && status.contains(Status::MORE_RESULTS_EXISTS) {
+        let promised = std::mem::take(&mut self.more_promised);
+        if several && (promised || status.contains(Status::MORE_RESULTS_EXISTS)) {
             self.expect = Expect::Response;
         } else {
             self.end_reply();

@@ -288,6 +288,11 @@ fn a_cursor_that_nobody_asked_for_is_followed_by_rows() {
     let rows = head.payload(b"\x01x").end_rows(Status::AUTOCOMMIT).finish();
     let mut scanner = ReplyScanner::new(CommandCode::STMT_EXECUTE, EOF_STYLE);
     assert!(matches!(scanner.scan(&rows), Ok(Scan::End { at, .. }) if at == rows.len()));
+    // Nor is one opened where the procedure's next result follows.
+    let mut scanner = ReplyScanner::new(CommandCode::STMT_EXECUTE, EOF_STYLE).with_cursor(true);
+    let more = status | Status::MORE_RESULTS_EXISTS;
+    let head = Answer::new(EOF_STYLE, 1).columns(&columns, more).finish();
+    assert_eq!(scanner.scan(&head), Ok(Scan::More));
     let opened = Answer::new(EOF_STYLE, 1).columns(&columns, status).finish();
     let mut scanner = ReplyScanner::new(CommandCode::STMT_EXECUTE, EOF_STYLE).with_cursor(true);
     assert!(matches!(scanner.scan(&opened), Ok(Scan::End { at, .. }) if at == opened.len()));
