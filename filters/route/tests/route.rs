@@ -49,7 +49,7 @@ fn obedient(log: &Log) -> Stack {
 }
 
 fn ok(status: Status) -> Reply {
-    Reply::ok(status, testing::session().capabilities)
+    Reply::ok(&Command::query(testing::session(), ""), status)
 }
 
 /// The servers that `sessions` new sessions are given for their first command.

@@ -56,7 +56,8 @@ impl Command {
         Self::of(session, CommandCode::QUERY, Form::Made(payload.freeze()))
     }
 
-    /// A command of `filter`'s own, in the same session. Facts stay with the original.
+    /// A command of `filter`'s own, in the same session. Facts stay with the original. For a
+    /// statement there is [`Self::aside_query`].
     pub fn aside(
         &self,
         filter: &'static str,
@@ -65,6 +66,11 @@ impl Command {
     ) -> Self {
         let asker = Asker::Filter(filter);
         Self { asker, ..Self::new(self.session.clone(), code, payload) }
+    }
+
+    /// A text query of `filter`'s own, in the same session. Facts stay with the original.
+    pub fn aside_query(&self, filter: &'static str, sql: impl AsRef<[u8]>) -> Self {
+        Self::query(self.session.clone(), sql).asked_by(Asker::Filter(filter))
     }
 
     fn of(session: Session, code: CommandCode, form: Form) -> Self {

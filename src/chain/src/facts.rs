@@ -78,9 +78,10 @@ impl Fact for ServedBy {
     const NAME: &'static str = "served-by";
 }
 
-/// A handful of facts. Empty costs nothing; a linear scan beats hashing at this size.
+/// A handful of facts. Empty costs nothing; a linear scan beats hashing at this size. Two have room
+/// in the message itself, which every layer moves.
 #[derive(Default)]
-pub(crate) struct Facts(SmallVec<[(TypeId, Box<dyn Any + Send + Sync>); 4]>);
+pub(crate) struct Facts(SmallVec<[(TypeId, Box<dyn Any + Send + Sync>); 2]>);
 
 impl Facts {
     pub(crate) fn insert<F: Fact>(&mut self, fact: F) {

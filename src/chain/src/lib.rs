@@ -97,6 +97,9 @@ pub use reply::{Answer, Outcome, Reply};
 pub use session::Session;
 pub use topology::{Hostgroup, HostgroupId, Server, Topology};
 
+// What a filter's own crate needs of ours and cannot name otherwise.
+pub use {schemars, sql, wire};
+
 use tower::util::{BoxLayer, BoxService};
 
 /// One session's chain, or the rest of it seen from inside.

@@ -2,14 +2,13 @@
 
 use crate::{
     body::{Body, End},
+    command::Command,
     error::{Error, Result},
     facts::{Fact, Facts},
     handover::Handover,
 };
 use bytes::{Bytes, BytesMut};
-use wire::{
-    capability::Capabilities, err::ErrPacket, ok::OkPacket, packet::put_packet, status::Status,
-};
+use wire::{err::ErrPacket, ok::OkPacket, packet::put_packet, status::Status};
 
 /// The answer to one command, and what filters have noted on it.
 #[derive(Debug)]
@@ -52,23 +51,24 @@ impl Reply {
         Self { outcome: Outcome::Handover(handover), facts: Facts::default() }
     }
 
-    /// An OK of the proxy's own, as the answer to a command of one packet.
-    pub fn ok(status: Status, capabilities: Capabilities) -> Self {
+    /// An OK of the proxy's own in reply to `command`.
+    pub fn ok(command: &Command, status: Status) -> Self {
         let mut payload = BytesMut::new();
-        OkPacket { status, ..OkPacket::default() }.encode(&mut payload, capabilities);
-        Self::alone(&payload, End { status: Some(status), ..End::default() })
+        let ok = OkPacket { status, ..OkPacket::default() };
+        ok.encode(&mut payload, command.session().capabilities);
+        Self::alone(command, &payload, End { status: Some(status), ..End::default() })
     }
 
-    /// An ERR of the proxy's own, as the answer to a command of one packet. The session goes on.
-    pub fn err(err: &ErrPacket) -> Self {
+    /// An ERR of the proxy's own in reply to `command`. The session goes on.
+    pub fn err(command: &Command, err: &ErrPacket) -> Self {
         let mut payload = BytesMut::new();
         err.encode(&mut payload);
-        Self::alone(&payload, End { error: Some(err.code), ..End::default() })
+        Self::alone(command, &payload, End { error: Some(err.code), ..End::default() })
     }
 
-    fn alone(payload: &[u8], end: End) -> Self {
+    fn alone(command: &Command, payload: &[u8], end: End) -> Self {
         let mut packet = BytesMut::with_capacity(payload.len() + 4);
-        put_packet(&mut packet, 1, payload);
+        put_packet(&mut packet, command.reply_seq(), payload);
         Self::new(Body::end(End { packet: packet.freeze(), ..end }))
     }
 

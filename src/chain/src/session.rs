@@ -57,6 +57,12 @@ impl Session {
         Self { view: Arc::new(view), status: Status::AUTOCOMMIT }
     }
 
+    /// The same session, as it was when it had just logged in.
+    #[must_use]
+    pub fn anew(self) -> Self {
+        Self { view: self.view, status: Status::AUTOCOMMIT }
+    }
+
     /// What the last reply said of the session.
     pub fn status(&self) -> Status {
         self.status

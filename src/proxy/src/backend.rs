@@ -5,6 +5,7 @@ pub(crate) mod connection;
 pub(crate) mod dispatch;
 pub(crate) mod link;
 mod release;
+mod schema;
 
 use crate::{
     config::{self, Account},
@@ -13,7 +14,8 @@ use crate::{
 };
 use chain::{HostgroupId, Server, Session};
 use connect::{ConnectError, Endpoint};
-use link::{Link, Schema};
+use link::Link;
+use schema::Schema;
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError},

@@ -260,10 +260,10 @@ async fn session(
     context: Arc<Context>,
     common: Arc<Common>,
 ) {
-    let Ok(_room) = common.room.clone().try_acquire_owned() else {
+    let Ok(room) = common.room.clone().try_acquire_owned() else {
         return client.turn_away().await;
     };
-    let _counted = common.metrics.session();
+    let counted = common.metrics.session();
     let id = (1 << 31) | common.next_id.fetch_add(1, Relaxed);
     let login = entrance.login(&mut client, &context, peer, id);
     let login = tokio::time::timeout(common.login_timeout, login).await;
@@ -295,11 +295,12 @@ async fn session(
             }
         }
     };
-    drop(logged_in);
+    // Its place is free, whatever its client does.
+    drop((logged_in, room, counted));
     if let Ended::Client(error) | Ended::Backend(error) = &ended {
         tracing::debug!(session = id, %peer, %error, "session ended");
+        client.close().await;
     }
-    client.close().await;
 }
 
 /// Closes idle connections that are not to be used any more, for ever.

@@ -51,8 +51,7 @@ struct Alone;
 
 impl Filter for Alone {
     async fn handle(&mut self, command: Command, _: Next<'_>) -> Result<Reply> {
-        let session = command.session();
-        Ok(Reply::ok(session.status(), session.capabilities))
+        Ok(Reply::ok(&command, command.session().status()))
     }
 }
 

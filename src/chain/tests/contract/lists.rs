@@ -127,6 +127,9 @@ fn a_chain_of_a_file_must_say_where_commands_go() {
         assert!(mistakes.contains("the chain never says which server"), "{mistakes}");
         assert!(mistakes.contains("{ use = \"route\" }"), "{mistakes}");
     }
+    // a filter with a mistake in it may have been the one
+    let mistakes = build("session = [{ use = 'rout' }]").unwrap_err();
+    assert_eq!(mistakes.len(), 1, "{mistakes}");
 }
 
 #[test]

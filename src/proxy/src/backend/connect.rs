@@ -2,7 +2,8 @@
 
 use super::{
     Backend, Key,
-    link::{Link, Schema, read_message},
+    link::{Link, read_message},
+    schema::Schema,
 };
 use crate::{
     config::{Account, Address, ServerTls, ServerTlsMode},

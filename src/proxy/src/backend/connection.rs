@@ -1,6 +1,6 @@
 //! The bottom of the backend stack: one connection to a server.
 
-use super::link::{Link, Schema};
+use super::{link::Link, schema};
 use crate::buffer::{poll_chunk, poll_write_all};
 use bytes::{Bytes, BytesMut};
 use chain::{
@@ -23,7 +23,6 @@ use wire::{
     command::{CommandCode, Execute},
     packet::HEADER_LEN,
     reply::{ReplyEnd, ReplyScanner, Scan},
-    session_state::Tracker,
     upload::UploadScanner,
 };
 
@@ -105,6 +104,7 @@ async fn exchange(mut wire: Loan<Wire>, command: Command) -> Result<Reply> {
         wire,
         scanner,
         capabilities,
+        names_schema: schema::may_change(&command),
         held: BytesMut::new(),
         next: None,
         upload: None,
@@ -137,6 +137,8 @@ struct ReplyStream {
     wire: Loan<Wire>,
     scanner: ReplyScanner,
     capabilities: Capabilities,
+    /// The command may have changed the default schema, where the server does not say so.
+    names_schema: bool,
     /// The beginning of a packet that has to be given in one piece.
     held: BytesMut,
     /// What comes after the frame given last, where both arrived at once.
@@ -236,7 +238,7 @@ impl ReplyStream {
         self.ended = true;
         self.wire.busy = false;
         if let Some(link) = &mut self.wire.link {
-            link.schema.follow(&end, self.capabilities);
+            link.schema.follow(&end, self.capabilities, self.names_schema);
         }
         end
     }
@@ -256,26 +258,6 @@ impl ReplyStream {
             };
             upload.ended = upload.scanner.scan(&data).is_some();
             upload.writing = data;
-        }
-    }
-}
-
-impl Schema {
-    /// What is known of it once a reply has ended.
-    fn follow(&mut self, end: &End, capabilities: Capabilities) {
-        if !capabilities.contains(Capabilities::SESSION_TRACK) {
-            *self = Self::Unknown;
-        } else if end.tracked {
-            match end.trackers() {
-                None => *self = Self::Unknown,
-                Some(trackers) => {
-                    for tracker in trackers {
-                        if let Tracker::Schema(name) = tracker {
-                            *self = Self::Named(name.into());
-                        }
-                    }
-                }
-            }
         }
     }
 }

@@ -3,9 +3,10 @@
 use super::{
     Backend, Key,
     connect::{ConnectError, Vendor},
+    schema::Schema,
 };
 use crate::{buffer, stream::Stream};
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use chain::Session;
 use std::{io, sync::Arc, time::Instant};
 use tokio::{io::AsyncWriteExt, sync::OwnedSemaphorePermit};
@@ -26,17 +27,6 @@ pub(crate) struct Link {
     /// COM_RESET_CONNECTION was executed since the login.
     pub(crate) was_reset: bool,
     pub(crate) _room: OwnedSemaphorePermit,
-}
-
-/// The default schema of a connection, as far as it is known.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Schema {
-    /// It never had one.
-    None,
-    /// This one, in the connection's character set.
-    Named(Bytes),
-    /// One, or none: a statement may have changed it.
-    Unknown,
 }
 
 /// Replies to the proxy's own commands are short.

@@ -43,11 +43,16 @@ pub(crate) struct LoggedIn {
     pub(crate) stack: Stack,
     /// What the client was greeted with: a change of user is tested against the same nonce.
     greeting: Greeting,
-    _admitted: Admitted,
+    admitted: Admitted,
+    /// Changes of user that were refused.
+    refusals: u8,
 }
 
 /// Longest packet before the login is complete, in bytes of payload.
 const LIMIT: usize = 128 * 1024;
+
+/// How often a change of user may be refused on a connection that goes on; MariaDB's number.
+const REFUSALS: u8 = 3;
 
 /// MySQL's error for a client that must use TLS and does not.
 const SECURE_TRANSPORT_REQUIRED: ErrorCode = ErrorCode { code: 3159, sqlstate: *b"HY000" };
@@ -91,10 +96,21 @@ impl Entrance {
             },
             ..LoginRequest::default()
         };
-        let greeting = before.greeting.clone();
-        // Whoever logs in counts anew, and gets no connection of the user before.
-        drop(before);
-        self.open(client, context, greeting, peer, request, message.next_seq).await
+        let LoggedIn { session, stack: used, greeting, admitted, refusals } = before;
+        // Whoever logs in gets no connection of the user before.
+        drop(used);
+        let seq = message.next_seq;
+        match self.open(client, context, greeting.clone(), peer, request, seq).await {
+            // MySQL closes the connection then; MariaDB keeps it for the user before, reset, unless
+            // that happens again and again.
+            Err(error) if greeting.is_mariadb() && refusals < REFUSALS => {
+                tracing::debug!(session = session.id, %error, "change of user refused");
+                let stack = stack(context, &admitted.user().backend);
+                let session = session.anew();
+                Ok(LoggedIn { session, stack, greeting, admitted, refusals: refusals + 1 })
+            }
+            changed => changed,
+        }
     }
 
     /// Checks who the client is and takes its session into its schema.
@@ -132,7 +148,7 @@ impl Entrance {
         } else {
             enter(client, &mut session, &mut stack, schema, seq).await?;
         }
-        Ok(LoggedIn { session, stack, greeting, _admitted: admitted })
+        Ok(LoggedIn { session, stack, greeting, admitted, refusals: 0 })
     }
 
     /// Sends the greeting.

@@ -1,0 +1,86 @@
+//! What is known of a connection's default schema.
+
+use bytes::Bytes;
+use chain::{Command, End};
+use wire::{capability::Capabilities, command::CommandCode, session_state::Tracker};
+
+/// The default schema of a connection, as far as it is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Schema {
+    /// It never had one.
+    None,
+    /// This one, in the connection's character set.
+    Named(Bytes),
+    /// One, or none: a statement may have changed it.
+    Unknown,
+}
+
+impl Schema {
+    /// What is known of it once a reply has ended. Servers report a change to clients that have
+    /// asked for it; otherwise whatever may be one counts.
+    pub(super) fn follow(&mut self, end: &End, capabilities: Capabilities, may_change: bool) {
+        if !capabilities.contains(Capabilities::SESSION_TRACK) {
+            if may_change {
+                *self = Self::Unknown;
+            }
+        } else if end.tracked {
+            match end.trackers() {
+                None => *self = Self::Unknown,
+                Some(trackers) => {
+                    for tracker in trackers {
+                        if let Tracker::Schema(name) = tracker {
+                            *self = Self::Named(name.into());
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Statements with one of these words may change the default schema: USE itself, and whatever can
+/// run a text that is not seen here.
+const WORDS: [&str; 5] = ["use", "prepare", "execute", "drop", "call"];
+
+/// Whether a command may change the default schema. Looks for words anywhere, in strings and
+/// comments too: a word too many costs a connection that is not used again, one too few would put a
+/// session into another's schema.
+pub(super) fn may_change(command: &Command) -> bool {
+    let capabilities = command.session().capabilities;
+    if capabilities.contains(Capabilities::SESSION_TRACK) {
+        return false;
+    }
+    match command.code() {
+        CommandCode::INIT_DB | CommandCode::DROP_DB => true,
+        CommandCode::QUERY | CommandCode::STMT_PREPARE => {
+            let text = command.payload();
+            WORDS.iter().any(|word| has_word(text, word.as_bytes()))
+        }
+        _ => false,
+    }
+}
+
+fn has_word(text: &[u8], word: &[u8]) -> bool {
+    let (first, len) = (word[0], word.len());
+    memchr::memchr2_iter(first, first.to_ascii_uppercase(), text).any(|at| {
+        let continues = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'_';
+        text.get(at..at + len).is_some_and(|found| found.eq_ignore_ascii_case(word))
+            && !at.checked_sub(1).and_then(|before| text.get(before)).is_some_and(continues)
+            && !text.get(at + len).is_some_and(|after| continues(after) || after.is_ascii_digit())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has_word;
+
+    #[test]
+    fn words_are_found_whole_and_in_any_case() {
+        for text in ["USE d", "use`d`", "SELECT 1;uSe d", "/*!50000use d*/", "a /*x*/use/*y*/ d"] {
+            assert!(has_word(text.as_bytes(), b"use"), "{text}");
+        }
+        for text in ["SELECT user FROM users", "SELECT because, use_1, reuse, use2", "us", ""] {
+            assert!(!has_word(text.as_bytes(), b"use"), "{text}");
+        }
+    }
+}
