@@ -93,7 +93,7 @@ impl Backend {
         metrics: ServerMetrics,
     ) -> Result<Self, TlsError> {
         Ok(Self {
-            endpoint: Endpoint::new(&config.address, &config.tls)?,
+            endpoint: Endpoint::new(config)?,
             hostgroup: HostgroupId(config.hostgroup),
             settings: settings.clone(),
             idle: Mutex::default(),

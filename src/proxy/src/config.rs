@@ -18,8 +18,8 @@ mod tests;
 
 pub use address::Address;
 pub use tables::{
-    Admin, AuthPlugin, Backend, Hostgroup, Limits, Listener, ListenerTls, ListenerTlsMode, Log,
-    LogFormat, Server, ServerTls, ServerTlsMode, Shutdown,
+    Admin, AuthPlugin, Backend, Compression, Hostgroup, Limits, Listener, ListenerTls,
+    ListenerTlsMode, Log, LogFormat, Server, ServerCompression, ServerTls, ServerTlsMode, Shutdown,
 };
 pub use user::{Account, User};
 

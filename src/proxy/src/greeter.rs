@@ -14,6 +14,8 @@ use wire::{
 pub(crate) struct Greeter {
     version: Option<String>,
     plugin: Option<Plugin>,
+    /// What clients may compress with, as far as the servers have it.
+    compression: Capabilities,
     model: Arc<Model>,
 }
 
@@ -23,12 +25,15 @@ pub(crate) struct Model {
     backends: Arc<Backends>,
 }
 
-/// Abilities of servers that the proxy does not have: compression, more than one factor.
-const NOT_OURS: Capabilities = Capabilities::COMPRESS
-    .union(Capabilities::ZSTD_COMPRESSION_ALGORITHM)
+/// Abilities of servers that the proxy does not have, such as more than one factor, or that are a
+/// listener's to offer.
+const NOT_OURS: Capabilities = COMPRESSION
     .union(Capabilities::MULTI_FACTOR_AUTHENTICATION)
     .union(Capabilities::CAPABILITY_EXTENSION)
     .union(Capabilities::SSL);
+
+const COMPRESSION: Capabilities =
+    Capabilities::COMPRESS.union(Capabilities::ZSTD_COMPRESSION_ALGORITHM);
 
 impl Model {
     pub(crate) fn new(backends: Arc<Backends>) -> Self {
@@ -62,7 +67,12 @@ impl Greeter {
             config::AuthPlugin::MysqlNativePassword => Plugin::NativePassword,
             config::AuthPlugin::CachingSha2Password => Plugin::CachingSha2Password,
         });
-        Self { version: listener.server_version.clone(), plugin, model }
+        let compression = listener.compression.iter().map(|algorithm| match algorithm {
+            config::Compression::Zlib => Capabilities::COMPRESS,
+            config::Compression::Zstd => Capabilities::ZSTD_COMPRESSION_ALGORITHM,
+        });
+        let compression = compression.fold(Capabilities::EMPTY, Capabilities::union);
+        Self { version: listener.server_version.clone(), plugin, compression, model }
     }
 
     /// The greeting for one client, or the reason why there is none.
@@ -77,7 +87,8 @@ impl Greeter {
             let code = ErrorCode { code: chain::error::code::SERVER_OFFLINE, sqlstate: *b"08S01" };
             return Err(ErrPacket::new(code, text));
         };
-        let mut capabilities = model.capabilities.difference(NOT_OURS);
+        let compression = model.capabilities.intersection(self.compression);
+        let mut capabilities = model.capabilities.difference(NOT_OURS).union(compression);
         if tls {
             capabilities = capabilities.union(Capabilities::SSL);
         }

@@ -17,6 +17,7 @@ use futures_util::FutureExt;
 use std::{
     future::poll_fn,
     panic::AssertUnwindSafe,
+    pin::{Pin, pin},
     sync::Arc,
     task::Poll,
     time::{Duration, Instant},
@@ -74,8 +75,10 @@ pub(crate) async fn serve(
     session: &mut Session,
     stack: &mut Stack,
 ) -> Ended {
+    let mut drained = pin!(context.draining.cancelled());
     loop {
-        let message = match next_command(client, context, session, stack).await {
+        let drained = drained.as_mut();
+        let message = match next_command(client, context, session, stack, drained).await {
             Ok(Some(message)) => message,
             Ok(None) => return Ended::Left,
             Err(ended) => return ended,
@@ -99,6 +102,7 @@ async fn next_command(
     context: &Context,
     session: &Session,
     stack: &mut Stack,
+    drained: Pin<&mut impl Future<Output = ()>>,
 ) -> Result<Option<Message>, Ended> {
     let may_end = !session.in_transaction();
     let message = tokio::select! {
@@ -111,7 +115,7 @@ async fn next_command(
             }
             return Err(Ended::Backend(error));
         }
-        () = context.draining.cancelled(), if may_end => return Err(Ended::Drained),
+        () = drained, if may_end => return Err(Ended::Drained),
     };
     match message {
         Ok(Some(message)) if message.seq != 0 => {

@@ -1,6 +1,9 @@
 //! One end of a connection, whatever it is made of.
 
-use bytes::Bytes;
+mod compressed;
+
+use bytes::{Bytes, BytesMut};
+use compressed::Compressed;
 use pin_project_lite::pin_project;
 use socket2::SockRef;
 use std::{
@@ -14,6 +17,7 @@ use tokio::{
     net::{TcpStream, UnixStream},
 };
 use tokio_rustls::TlsStream;
+use wire::compress::{End, Method};
 
 pin_project! {
     /// A byte stream to a client or a server. An enum and not a trait object: reads and writes on
@@ -28,13 +32,24 @@ pin_project! {
         Closed,
         // Boxed: rustls keeps about a kilobyte of state, and most streams have none.
         Tls { #[pin] io: Box<TlsStream<Stream>> },
+        Compressed { #[pin] io: Box<Compressed> },
     }
 }
 
 impl Stream {
     /// Whether what is written here cannot be read on the way: TLS, or a unix socket.
     pub(crate) fn is_secure(&self) -> bool {
-        matches!(self, Self::Unix { .. } | Self::Tls { .. })
+        match self {
+            Self::Compressed { io } => io.below().is_secure(),
+            _ => matches!(self, Self::Unix { .. } | Self::Tls { .. }),
+        }
+    }
+
+    /// Goes on with compression, which begins behind a login: `ahead` are the frames that were read
+    /// with its end.
+    pub(crate) fn compress(&mut self, method: Method, end: End, ahead: BytesMut) {
+        let below = std::mem::replace(self, Self::Closed);
+        *self = Self::Compressed { io: Box::new(Compressed::new(below, method, end, ahead)) };
     }
 }
 
@@ -42,6 +57,17 @@ impl Stream {
     /// The same stream, with bytes put back that were read from it.
     pub(crate) fn put_back(self, ahead: Bytes) -> Self {
         if ahead.is_empty() { self } else { Self::Ahead { ahead, io: Box::new(self) } }
+    }
+
+    /// Ready when there may be something to read, or the peer has closed; cheaper than a read that
+    /// finds nothing.
+    pub(crate) fn poll_news(&self, cx: &mut Context<'_>) -> Poll<()> {
+        match self {
+            Self::Tcp { io } => io.poll_read_ready(cx).map(drop),
+            Self::Unix { io } => io.poll_read_ready(cx).map(drop),
+            Self::Tls { io } => io.get_ref().0.poll_news(cx),
+            _ => Poll::Ready(()),
+        }
     }
 
     /// Whether there is something to read, or the peer has closed. Asks the system; reads nothing.
@@ -52,6 +78,7 @@ impl Stream {
             Self::Unix { io } => SockRef::from(io).peek(&mut byte),
             Self::Tls { io } => return io.get_ref().0.has_news(),
             Self::Ahead { ahead, io } => return !ahead.is_empty() || io.has_news(),
+            Self::Compressed { io } => return io.has_news(),
             Self::Closed => return true,
         };
         !matches!(peeked, Err(e) if e.kind() == io::ErrorKind::WouldBlock)
@@ -86,6 +113,7 @@ impl AsyncRead for Stream {
             Projected::Tcp { io } => io.poll_read(cx, buf),
             Projected::Unix { io } => io.poll_read(cx, buf),
             Projected::Tls { io } => closed_is_the_end(io.poll_read(cx, buf)),
+            Projected::Compressed { io } => io.poll_read(cx, buf),
             Projected::Ahead { ahead, io } if ahead.is_empty() => io.poll_read(cx, buf),
             Projected::Ahead { ahead, .. } => {
                 buf.put_slice(&ahead.split_to(ahead.len().min(buf.remaining())));
@@ -115,6 +143,7 @@ impl AsyncWrite for Stream {
             Projected::Unix { io } => io.poll_write(cx, buf),
             Projected::Tls { io } => io.poll_write(cx, buf),
             Projected::Ahead { io, .. } => io.poll_write(cx, buf),
+            Projected::Compressed { io } => io.poll_write(cx, buf),
             Projected::Closed => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
         }
     }
@@ -129,6 +158,7 @@ impl AsyncWrite for Stream {
             Projected::Unix { io } => io.poll_write_vectored(cx, bufs),
             Projected::Tls { io } => io.poll_write_vectored(cx, bufs),
             Projected::Ahead { io, .. } => io.poll_write_vectored(cx, bufs),
+            Projected::Compressed { io } => io.poll_write_vectored(cx, bufs),
             Projected::Closed => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
         }
     }
@@ -143,6 +173,7 @@ impl AsyncWrite for Stream {
             Projected::Unix { io } => io.poll_flush(cx),
             Projected::Tls { io } => io.poll_flush(cx),
             Projected::Ahead { io, .. } => io.poll_flush(cx),
+            Projected::Compressed { io } => io.poll_flush(cx),
             Projected::Closed => Poll::Ready(Ok(())),
         }
     }
@@ -153,6 +184,7 @@ impl AsyncWrite for Stream {
             Projected::Unix { io } => io.poll_shutdown(cx),
             Projected::Tls { io } => io.poll_shutdown(cx),
             Projected::Ahead { io, .. } => io.poll_shutdown(cx),
+            Projected::Compressed { io } => io.poll_shutdown(cx),
             Projected::Closed => Poll::Ready(Ok(())),
         }
     }

@@ -9,6 +9,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`packet`] | framing: headers, the 16 MiB split, whole messages |
+//! | [`compress`] | compressed frames around that framing, from the login on |
 //! | [`capability`], [`status`], [`collation`] | flags and ids that change what follows |
 //! | [`greeting`], [`login`] | the handshake, both ways |
 //! | [`auth`] | authentication towards a client and towards a server |
@@ -30,6 +31,7 @@ pub mod capability;
 pub mod collation;
 pub mod column;
 pub mod command;
+pub mod compress;
 pub mod eof;
 pub mod err;
 pub mod greeting;

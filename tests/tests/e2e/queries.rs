@@ -37,7 +37,11 @@ const SHAPES: &[&str] = &[
     "",
     ";",
     "-- nothing but a comment",
-    "/* comment */ SELECT 2",
+    // the text as the server got it
+    "/* comment */ SELECT INFO FROM information_schema.PROCESSLIST \
+     WHERE DB = DATABASE() AND INFO IS NOT NULL",
+    "/*!40101 SET @from_a_comment = 5 */",
+    "SELECT @from_a_comment",
     "DO 1",
     "SET @x = 1",
     "SET autocommit = 0",

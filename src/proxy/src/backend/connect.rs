@@ -6,7 +6,7 @@ use super::{
     schema::Schema,
 };
 use crate::{
-    config::{Account, Address, ServerTls, ServerTlsMode},
+    config::{self, Account, Address, ServerTlsMode},
     listen::tune,
     stream::Stream,
     tls::{self, Check, TlsError},
@@ -29,6 +29,7 @@ use wire::{
     DecodeError,
     auth::{ClientAuth, client},
     capability::Capabilities,
+    compress::{End, Method},
     err::{ErrPacket, codes},
     greeting::{Greeting, GreetingError},
     login::LoginRequest,
@@ -39,6 +40,7 @@ use wire::{
 pub(crate) struct Endpoint {
     place: Place,
     tls: Option<Tls>,
+    compression: Option<Method>,
 }
 
 enum Place {
@@ -93,13 +95,15 @@ const LOGIN: Capabilities = Capabilities::PROTOCOL_41
     .union(Capabilities::PLUGIN_AUTH_LENENC_CLIENT_DATA);
 
 impl Endpoint {
-    pub(crate) fn new(address: &Address, tls: &ServerTls) -> Result<Self, TlsError> {
+    pub(crate) fn new(server: &config::Server) -> Result<Self, TlsError> {
+        let config::Server { address, tls, .. } = server;
+        let compression = server.compression_method();
         let place = match address {
             Address::Tcp(address) => Place::Tcp(address.clone()),
             Address::Unix(path) => Place::Unix(path.clone()),
         };
         let check = match tls.mode {
-            ServerTlsMode::Disable => return Ok(Self { place, tls: None }),
+            ServerTlsMode::Disable => return Ok(Self { place, tls: None, compression }),
             ServerTlsMode::Prefer | ServerTlsMode::Require => Check::None,
             ServerTlsMode::VerifyCa => Check::Authority,
             ServerTlsMode::VerifyIdentity => Check::Identity,
@@ -110,7 +114,8 @@ impl Endpoint {
         let name = ServerName::try_from(host)
             .map_err(|_| TlsError::ServerAuthority("the address has no name to check".into()))?;
         let required = tls.mode != ServerTlsMode::Prefer;
-        Ok(Self { place, tls: Some(Tls { connector, name, required }) })
+        let tls = Some(Tls { connector, name, required });
+        Ok(Self { place, tls, compression })
     }
 
     async fn connect(&self) -> io::Result<Stream> {
@@ -164,6 +169,12 @@ pub(super) async fn open(
         user: account.user.as_bytes().to_vec(),
         ..LoginRequest::default()
     };
+    let offered = |method: &Method| greeting.capabilities.contains(method.capability());
+    let compression = backend.endpoint.compression.filter(offered);
+    if let Some(method) = compression {
+        login.capabilities = login.capabilities.union(method.capability());
+        login.zstd_level = method.level();
+    }
     let mut seq = message.next_seq;
     (io, seq) = secured(backend, io, &greeting, &mut login, seq).await?;
     let mut auth = ClientAuth::new(
@@ -187,6 +198,9 @@ pub(super) async fn open(
             client::Step::Read => {}
             client::Step::Done(_) => break,
         }
+    }
+    if let Some(method) = compression {
+        io.compress(method, End::Client, read);
     }
     let vendor = if greeting.is_mariadb() { Vendor::MariaDb } else { Vendor::MySql };
     Ok(Link {

@@ -31,7 +31,7 @@ pub(crate) struct Connection(Lend<Wire>);
 
 struct Wire {
     /// Gone once the connection has been given back or closed.
-    link: Option<Link>,
+    link: Option<Box<Link>>,
     /// A command was sent whose reply has not been read to its end.
     busy: bool,
 }
@@ -39,7 +39,7 @@ struct Wire {
 impl Connection {
     /// The stack of one connection.
     pub(crate) fn stack(link: Link) -> Stack {
-        let wire = Wire { link: Some(link), busy: false };
+        let wire = Wire { link: Some(Box::new(link)), busy: false };
         Stack::new(Self(Lend::new(wire)))
     }
 }
@@ -60,6 +60,9 @@ impl Service<Command> for Connection {
         let Wire { link: Some(link), .. } = wire else {
             return Poll::Ready(Err(Error::backend("the connection is closed")));
         };
+        if link.io.poll_news(cx).is_pending() {
+            return Poll::Ready(Ok(()));
+        }
         let Poll::Ready(said) = poll_chunk(&mut link.io, cx) else {
             return Poll::Ready(Ok(()));
         };
@@ -284,7 +287,7 @@ impl Stream for Resumed {
 
 impl Wire {
     fn link(&mut self) -> Result<&mut Link> {
-        self.link.as_mut().ok_or_else(|| Error::backend("the connection is closed"))
+        self.link.as_deref_mut().ok_or_else(|| Error::backend("the connection is closed"))
     }
 }
 

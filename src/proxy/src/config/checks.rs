@@ -1,7 +1,8 @@
 //! What tables say about each other, and what their schemas cannot say.
 
 use super::{
-    Address, Admin, Backend, Hostgroup, Limits, Listener, Log, Server, ServerTlsMode,
+    Address, Admin, Backend, Hostgroup, Limits, Listener, Log, Server, ServerCompression,
+    ServerTlsMode,
     load::Chains,
     part::{Entry, List, elsewhere},
     user::UserTable,
@@ -91,10 +92,12 @@ pub(super) fn listeners(
 
 pub(super) fn servers(servers: &List<Server>, mistakes: &mut Mistakes) {
     unique(servers, "address", |server| Some((server.hostgroup, server.address.clone())), mistakes);
-    for Entry { settings, value: Server { address, tls, .. }, .. } in &servers.entries {
+    for entry in &servers.entries {
+        let Entry { settings, value: Server { address, tls, .. }, .. } = entry;
         if address.port() == Some(0) {
             mistakes.push(settings.mistake_at("address", "a server's port is not 0"));
         }
+        check_level(entry, mistakes);
         let tls_settings = settings.table("tls", &mut Mistakes::default());
         if tls.mode == ServerTlsMode::VerifyIdentity && address.host().is_none() {
             let at = tls_settings.as_ref().unwrap_or(settings);
@@ -138,6 +141,21 @@ pub(super) fn users(
                 some => mistake.hint(format!("hostgroups with servers: {}", some.join(", "))),
             });
         }
+    }
+}
+
+/// A level without an algorithm, or one that its algorithm does not have.
+fn check_level(server: &Entry<Server>, mistakes: &mut Mistakes) {
+    let Entry { settings, value: Server { compression, compression_level, .. }, .. } = server;
+    let Some(level) = compression_level else { return };
+    let mistake = |message: &str| settings.mistake_at("compression_level", message);
+    match compression {
+        ServerCompression::None => {
+            let mistake = mistake("a level without `compression`");
+            mistakes.push(mistake.hint("add compression = \"zlib\" or \"zstd\""));
+        }
+        ServerCompression::Zlib if *level > 9 => mistakes.push(mistake("zlib's levels are 1 to 9")),
+        ServerCompression::Zlib | ServerCompression::Zstd => {}
     }
 }
 

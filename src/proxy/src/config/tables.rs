@@ -5,6 +5,7 @@ use chain::settings::{ByteSize, HumanDuration, duration, size};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{path::PathBuf, time::Duration};
+use wire::compress::Method;
 
 /// Metrics and status over HTTP.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -72,6 +73,19 @@ pub struct Listener {
     pub tls: ListenerTls,
     /// The authentication plugin of the greeting. Default: learnt from the servers.
     pub default_auth: Option<AuthPlugin>,
+    /// What clients may compress with, if the servers can; [] for nothing. Default: all.
+    #[serde(default = "all_compression")]
+    pub compression: Vec<Compression>,
+}
+
+/// A compression algorithm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Compression {
+    /// zlib, which MySQL and MariaDB have.
+    Zlib,
+    /// zstd, which MySQL has.
+    Zstd,
 }
 
 /// TLS towards clients.
@@ -138,6 +152,25 @@ pub struct Server {
     /// TLS towards it.
     #[serde(default)]
     pub tls: ServerTls,
+    /// Compression towards it, if it can; worth its time on slow links only.
+    #[serde(default)]
+    pub compression: ServerCompression,
+    /// From 1 (fast) to 9 for zlib, to 22 for zstd (small). Default: 6 for zlib, 3 for zstd.
+    #[schemars(range(min = 1, max = 22))]
+    pub compression_level: Option<u8>,
+}
+
+/// Compression towards a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ServerCompression {
+    /// No compression.
+    #[default]
+    None,
+    /// zlib, which MySQL and MariaDB have.
+    Zlib,
+    /// zstd, which MySQL has.
+    Zstd,
 }
 
 /// TLS towards a server.
@@ -223,6 +256,18 @@ pub struct Shutdown {
     pub grace: Duration,
 }
 
+impl Server {
+    /// How frames towards it are compressed, if it can.
+    pub(crate) fn compression_method(&self) -> Option<Method> {
+        let or = |method: Method| self.compression_level.unwrap_or(method.level());
+        match self.compression {
+            ServerCompression::None => None,
+            ServerCompression::Zlib => Some(Method::Zlib { level: or(Method::ZLIB) }),
+            ServerCompression::Zstd => Some(Method::Zstd { level: or(Method::ZSTD) }),
+        }
+    }
+}
+
 impl Default for Admin {
     fn default() -> Self {
         Self { address: Address::Tcp("127.0.0.1:6032".to_owned()) }
@@ -263,6 +308,10 @@ impl Default for Shutdown {
     fn default() -> Self {
         Self { grace: Duration::from_secs(30) }
     }
+}
+
+fn all_compression() -> Vec<Compression> {
+    vec![Compression::Zlib, Compression::Zstd]
 }
 
 fn one() -> u32 {

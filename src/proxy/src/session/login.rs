@@ -18,6 +18,7 @@ use wire::{
     auth::{ServerAuth, random_nonce, server},
     capability::Capabilities,
     command::{ChangeUser, CommandCode},
+    compress::{End, Method},
     err::{ErrPacket, ErrorCode, codes},
     greeting::Greeting,
     login::{LoginRequest, SslRequest},
@@ -57,6 +58,9 @@ const REFUSALS: u8 = 3;
 /// MySQL's error for a client that must use TLS and does not.
 const SECURE_TRANSPORT_REQUIRED: ErrorCode = ErrorCode { code: 3159, sqlstate: *b"HY000" };
 
+/// MySQL's error for a level of zstd that there is not.
+const WRONG_COMPRESSION_LEVEL: ErrorCode = ErrorCode { code: 3923, sqlstate: *b"HY000" };
+
 impl Entrance {
     /// Lets a client in, or tells it why not and gives the reason.
     pub(crate) async fn login(
@@ -68,7 +72,18 @@ impl Entrance {
     ) -> Result<LoggedIn, Error> {
         let greeting = self.greet(client, id).await?;
         let (request, seq) = self.request(client, greeting.capabilities).await?;
-        self.open(client, context, greeting, peer, request, seq).await
+        let agreed = request.capabilities.intersection(greeting.capabilities);
+        let Ok(compression) = Method::agreed(agreed, request.zstd_level) else {
+            let text = "Invalid zstd compression level for algorithm 'zstd'.";
+            let refusal = ErrPacket::new(WRONG_COMPRESSION_LEVEL, text);
+            return Err(denied(client, seq, &refusal).await);
+        };
+        let entered = self.open(client, context, greeting, peer, request, seq).await?;
+        if let Some(method) = compression {
+            // Both sides begin behind the OK.
+            client.io.compress(method, End::Server, client.read.split());
+        }
+        Ok(entered)
     }
 
     /// COM_CHANGE_USER: the session ends, and another begins on the same connection. The password

@@ -1,0 +1,100 @@
+//! What the algorithms need to work, kept from one frame to the next.
+
+use super::{CompressError, Method};
+use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
+use std::io;
+use zstd_safe::{CCtx, DCtx};
+
+/// The working memory of the algorithms, some hundred kilobytes for each that was used.
+///
+/// Making one takes longer than compressing a short frame; nothing of a frame stays in it. So all
+/// connections of a thread share one.
+#[derive(Default)]
+pub struct Contexts {
+    /// One for each level in use: changing a level costs more than keeping both.
+    deflate: Vec<(u8, Compress)>,
+    inflate: Option<Decompress>,
+    zstd: Option<CCtx<'static>>,
+    unzstd: Option<DCtx<'static>>,
+    /// The body that was compressed last.
+    body: Vec<u8>,
+}
+
+/// A body larger than this is not kept.
+const KEEP: usize = 256 * 1024;
+
+impl Contexts {
+    /// Without anything: memory is taken on first use.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// `plain` compressed; `None` if that would not be shorter.
+    pub(super) fn compress(&mut self, method: Method, plain: &[u8]) -> Option<&[u8]> {
+        self.body.clear();
+        if self.body.capacity() > KEEP {
+            self.body = Vec::new();
+        }
+        // No room for a body that is not shorter: both algorithms give up then.
+        self.body.reserve_exact(plain.len().saturating_sub(1));
+        match method {
+            Method::Zlib { level } => {
+                let deflate = deflate(&mut self.deflate, level);
+                deflate.reset();
+                let status = deflate.compress_vec(plain, &mut self.body, FlushCompress::Finish);
+                (status.ok()? == Status::StreamEnd).then_some(())?;
+            }
+            Method::Zstd { level } => {
+                let zstd = self.zstd.get_or_insert_with(CCtx::create);
+                zstd.compress(&mut self.body, plain, i32::from(level.clamp(1, 22))).ok()?;
+            }
+        }
+        (self.body.len() < plain.len()).then_some(&self.body)
+    }
+
+    /// A body uncompressed, which has to give `len` bytes. Takes no more memory than those.
+    pub(super) fn uncompress(
+        &mut self,
+        method: Method,
+        body: &[u8],
+        len: usize,
+    ) -> Result<Vec<u8>, CompressError> {
+        let mut plain = Vec::new();
+        plain.try_reserve_exact(len).map_err(|_| CompressError::Length { promised: len })?;
+        match method {
+            Method::Zlib { .. } => self.inflate(body, &mut plain, len)?,
+            Method::Zstd { .. } => {
+                let unzstd = self.unzstd.get_or_insert_with(DCtx::create);
+                unzstd.decompress(&mut plain, body).map_err(|_| CompressError::Corrupt)?;
+            }
+        }
+        (plain.len() == len).then_some(plain).ok_or(CompressError::Length { promised: len })
+    }
+
+    fn inflate(
+        &mut self,
+        body: &[u8],
+        plain: &mut Vec<u8>,
+        len: usize,
+    ) -> Result<(), CompressError> {
+        let inflate = self.inflate.get_or_insert_with(|| Decompress::new(true));
+        inflate.reset(true);
+        let status = inflate.decompress_vec(body, plain, FlushDecompress::Finish);
+        match status.map_err(io::Error::from) {
+            Ok(Status::StreamEnd) if inflate.total_in() == body.len() as u64 => Ok(()),
+            // Bytes behind the end, or no room for all that it gives.
+            Ok(_) => Err(CompressError::Length { promised: len }),
+            Err(_) => Err(CompressError::Corrupt),
+        }
+    }
+}
+
+fn deflate(kept: &mut Vec<(u8, Compress)>, level: u8) -> &mut Compress {
+    let at = kept.iter().position(|(of, _)| *of == level).unwrap_or_else(|| {
+        let compression = Compression::new(u32::from(level.clamp(1, 9)));
+        kept.push((level, Compress::new(compression, true)));
+        kept.len() - 1
+    });
+    &mut kept[at].1
+}
