@@ -5,7 +5,7 @@ import sys
 import pymysql
 from pymysql.constants import CLIENT
 
-SESSIONS, ROWS, ROW = 1000, 1 << 20, 1024
+SESSIONS, ROWS, ROW = 800, 1 << 20, 1024
 NUMBERS = {
     "mariadb": "(SELECT seq FROM seq_1_to_%d) AS n" % ROWS,
     "mysql": "JSON_TABLE(CONCAT('[', REPEAT('1,', 1023), '1]'), '$[*]' COLUMNS (a INT PATH '$')) AS a,"
@@ -43,7 +43,7 @@ vendor, pairs = sys.argv[1], list(zip(sys.argv[2::2], sys.argv[3::2]))
 port, pid = int(pairs[0][0]), pairs[0][1]
 before = memory(pid)
 sessions = [connect(port) for _ in range(SESSIONS)]
-print("idle session without a server connection: %.1f kB (%d of them)" % ((memory(pid) - before) / SESSIONS, SESSIONS))
+print("idle session with its connection to a server: %.1f kB (%d of them)" % ((memory(pid) - before) / SESSIONS, SESSIONS))
 for session in sessions:
     session.close()
 for name, (port, pid) in zip(("towpath", "haproxy"), pairs):

@@ -67,6 +67,11 @@ impl Client {
         Ok(self.channel.flush()?)
     }
 
+    /// Sends bytes as they are, below compression.
+    pub fn send_below(&mut self, bytes: &[u8]) -> Result<()> {
+        Ok(self.channel.write_below(bytes)?)
+    }
+
     /// Sends a command and does not wait for the reply.
     pub fn send_command(&mut self, code: CommandCode, body: &[u8]) -> Result<()> {
         let bytes = self.framed(code, body);

@@ -65,20 +65,21 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// The cluster of `vendor`, or `None` after a report that the current test is left out.
-    pub fn find(vendor: Vendor) -> Option<Self> {
+    /// The cluster of `vendor`; `None`, after a report that the current test is left out, where it
+    /// has never been started.
+    ///
+    /// # Errors
+    /// It has been started and does not answer.
+    pub fn find(vendor: Vendor) -> Result<Option<Self>> {
         let file = cache().join(vendor.to_string()).join("env");
-        let cluster = Self::read(&file).and_then(|cluster| {
-            Client::connect(&cluster.addresses[0], &cluster.admin())?.quit()?;
-            Ok(cluster)
-        });
-        match cluster {
-            Ok(cluster) => Some(cluster),
-            Err(error) => {
-                skip::report(&format!("no {vendor} cluster ({error:#}); ./tests/run starts it"));
-                None
-            }
+        if !file.exists() {
+            skip::report(&format!("there is no {vendor} cluster; ./tests/run starts it"));
+            return Ok(None);
         }
+        let cluster = Self::read(&file)?;
+        let client = cluster.direct().with_context(|| format!("the {vendor} cluster"))?;
+        client.quit()?;
+        Ok(Some(cluster))
     }
 
     /// Reads the `env` file that the cluster scripts write: shell assignments, several a line.

@@ -91,7 +91,7 @@ fn in_session(configured: Dialect, session: &Session) -> Dialect {
     Dialect {
         ansi_quotes: configured.ansi_quotes || status.contains(Status::ANSI_QUOTES),
         no_backslash_escapes: status.contains(Status::NO_BACKSLASH_ESCAPES),
-        charset: Charset::of_collation(session.collation.into()),
+        charset: Charset::of_collation(session.collation),
         ..configured
     }
 }

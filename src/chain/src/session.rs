@@ -34,8 +34,8 @@ pub struct View {
     /// What client and proxy have agreed on; backend connections are opened with the same wire
     /// format.
     pub capabilities: Capabilities,
-    /// The collation id of the client's handshake.
-    pub collation: u8,
+    /// The collation id of the client's handshake, or of its COM_CHANGE_USER.
+    pub collation: u16,
     /// The user's default hostgroup.
     pub hostgroup: HostgroupId,
     /// The servers there are.

@@ -48,7 +48,7 @@ pub(crate) struct Backend {
 pub(crate) struct Key {
     pub(crate) user: Arc<str>,
     pub(crate) capabilities: Capabilities,
-    pub(crate) collation: u8,
+    pub(crate) collation: u16,
 }
 
 struct Idle {
@@ -110,16 +110,19 @@ impl Backend {
     }
 
     /// A connection in the state of a session that has just logged in: an idle one that fits, or a
-    /// new one. `deadline` bounds the wait for room among the server's connections.
+    /// new one. `deadline` bounds the wait for room among the server's connections. `enters`: the
+    /// command that it is for takes it into the session's schema.
     pub(crate) async fn attach(
         self: &Arc<Self>,
         session: &Session,
         account: &Account,
         deadline: Instant,
+        enters: bool,
     ) -> Result<Link, ConnectError> {
+        let schema = session.schema.as_ref().filter(|_| !enters);
         let key = Key::of(session, account);
         while let Some(mut link) = self.take_idle(&key, session) {
-            match link.begin(session).await {
+            match link.begin(schema).await {
                 Ok(()) => return Ok(link),
                 // It went away while it was idle: the next one, or a new one.
                 Err(ConnectError::Io(_)) => {}
@@ -132,7 +135,7 @@ impl Backend {
         let opened = opened.await.unwrap_or(Err(ConnectError::Timeout(timeout)));
         self.metrics.connected(opened.is_ok());
         let mut link = opened?;
-        link.begin(session).await?;
+        link.begin(schema).await?;
         Ok(link)
     }
 

@@ -17,8 +17,9 @@ use std::{
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio_util::io::poll_read_buf;
 
-/// Bytes of a buffer: the most that is read at once.
-pub(crate) const BUFFER: usize = 128 * 1024;
+/// Bytes of a buffer: the most that is read at once. Servers write results in pieces of 16 KiB, and
+/// the allocator takes memory in far larger steps for blocks over 64 KiB.
+pub(crate) const BUFFER: usize = 60 * 1024;
 /// From so many bytes on, a buffer is given away instead of copied.
 const GIVE: usize = 4 * 1024;
 /// Buffers a worker thread keeps for its next reads.

@@ -61,7 +61,12 @@ fn zstd_3(bencher: Bencher<'_, '_>, len: usize) {
     compress(bencher, Method::ZSTD, len);
 }
 
-/// The most that a client can ask of the proxy.
+#[divan::bench(args = SIZES)]
+fn zstd_9(bencher: Bencher<'_, '_>, len: usize) {
+    compress(bencher, Method::Zstd { level: 9 }, len);
+}
+
+/// The most that a client can ask for.
 #[divan::bench(args = SIZES)]
 fn zstd_22(bencher: Bencher<'_, '_>, len: usize) {
     compress(bencher, Method::Zstd { level: 22 }, len);

@@ -1,7 +1,8 @@
-//! The bytes' way: TCP, unix socket, TLS.
+//! The bytes' way: TCP, unix socket, TLS, compression.
 
 use crate::wait;
 use anyhow::{Context, Result};
+use bytes::BytesMut;
 use rustls::{ClientConfig, ClientConnection, StreamOwned, pki_types::ServerName};
 use std::{
     io::{self, Read, Write},
@@ -9,6 +10,7 @@ use std::{
     os::unix::net::UnixStream,
     sync::Arc,
 };
+use wire::compress::{Codec, Contexts, End, Method};
 
 /// A connection's two directions.
 #[derive(Debug)]
@@ -16,6 +18,16 @@ pub(super) enum Channel {
     Tcp(TcpStream),
     Unix(UnixStream),
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+    Compressed(Box<Compressed>),
+}
+
+/// Compressed frames over another channel.
+pub(super) struct Compressed {
+    below: Channel,
+    codec: Codec,
+    contexts: Contexts,
+    frames: BytesMut,
+    plain: Vec<u8>,
 }
 
 impl Channel {
@@ -45,9 +57,31 @@ impl Channel {
         Ok(Self::Tls(Box::new(StreamOwned::new(session, stream))))
     }
 
+    /// Goes on with compression; `frames` have been read already.
+    pub(super) fn compress(self, method: Method, frames: BytesMut) -> Self {
+        Self::Compressed(Box::new(Compressed {
+            below: self,
+            codec: Codec::new(method, End::Client),
+            contexts: Contexts::new(),
+            frames,
+            plain: Vec::new(),
+        }))
+    }
+
     /// Whether nobody can listen in.
     pub(super) fn is_secure(&self) -> bool {
-        !matches!(self, Self::Tcp(_))
+        match self {
+            Self::Compressed(over) => over.below.is_secure(),
+            _ => !matches!(self, Self::Tcp(_)),
+        }
+    }
+
+    /// Writes what no compression has touched.
+    pub(super) fn write_below(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Compressed(over) => over.below.write_all(bytes),
+            other => other.write_all(bytes),
+        }
     }
 
     /// Says that nothing more will be sent.
@@ -56,6 +90,7 @@ impl Channel {
             Self::Tcp(stream) => stream.shutdown(Shutdown::Write),
             Self::Unix(stream) => stream.shutdown(Shutdown::Write),
             Self::Tls(stream) => stream.sock.shutdown(Shutdown::Write),
+            Self::Compressed(over) => over.below.close_sending(),
         }
     }
 }
@@ -66,6 +101,7 @@ impl Read for Channel {
             Self::Tcp(stream) => stream.read(buffer),
             Self::Unix(stream) => stream.read(buffer),
             Self::Tls(stream) => stream.read(buffer),
+            Self::Compressed(over) => over.read(buffer),
         }
     }
 }
@@ -76,6 +112,7 @@ impl Write for Channel {
             Self::Tcp(stream) => stream.write(bytes),
             Self::Unix(stream) => stream.write(bytes),
             Self::Tls(stream) => stream.write(bytes),
+            Self::Compressed(over) => over.write(bytes),
         }
     }
 
@@ -84,6 +121,47 @@ impl Write for Channel {
             Self::Tcp(stream) => stream.flush(),
             Self::Unix(stream) => stream.flush(),
             Self::Tls(stream) => stream.flush(),
+            Self::Compressed(over) => over.below.flush(),
         }
+    }
+}
+
+impl Compressed {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.plain.is_empty() {
+            match self
+                .codec
+                .decode(&mut self.contexts, &mut self.frames)
+                .map_err(io::Error::other)?
+            {
+                Some(plain) => self.plain = plain,
+                None => {
+                    let mut chunk = vec![0; 1 << 16];
+                    let length = self.below.read(&mut chunk)?;
+                    if length == 0 {
+                        return Ok(0);
+                    }
+                    self.frames.extend_from_slice(&chunk[..length]);
+                }
+            }
+        }
+        let length = buffer.len().min(self.plain.len());
+        buffer[..length].copy_from_slice(&self.plain[..length]);
+        self.plain.drain(..length);
+        Ok(length)
+    }
+
+    fn write(&mut self, plain: &[u8]) -> io::Result<usize> {
+        let mut frames = Vec::new();
+        self.codec.encode(&mut self.contexts, plain, &mut frames);
+        self.below.write_all(&frames)?;
+        Ok(plain.len())
+    }
+}
+
+/// The state of its direction is of no use to a person.
+impl std::fmt::Debug for Compressed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Compressed").field("below", &self.below).finish_non_exhaustive()
     }
 }

@@ -10,6 +10,7 @@ use wire::{
         Secret,
         client::{AuthError, ClientAuth, Step},
     },
+    compress::Method,
     greeting::GreetingError,
     packet::{self, Message},
 };
@@ -48,6 +49,11 @@ pub(super) fn connect(address: &str, login: &Login, seen: &mut Vec<u8>) -> Resul
     request(login, &auth, capabilities).encode(&mut payload);
     send(&mut channel, sequence, &payload)?;
     authenticate(&mut channel, &mut buffer, &mut auth, seen)?;
+    // A level that there is not: the other side has let it in.
+    let level = login.zstd_level.clamp(1, 22);
+    if let Some(method) = Method::agreed(capabilities, level)? {
+        channel = channel.compress(method, buffer.split());
+    }
     Ok(Client { channel, buffer, greeting, capabilities })
 }
 
@@ -132,7 +138,7 @@ fn request(login: &Login, auth: &ClientAuth, capabilities: Capabilities) -> Logi
         schema: login.schema.clone().unwrap_or_default().into_bytes(),
         plugin: Some(login.plugin.clone().unwrap_or_else(|| auth.plugin().clone())),
         attributes: Vec::new(),
-        zstd_level: 0,
+        zstd_level: login.zstd_level,
     }
 }
 

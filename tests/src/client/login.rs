@@ -24,6 +24,7 @@ pub struct Login {
     pub(super) capabilities: Capabilities,
     pub(super) plugin: Option<Plugin>,
     pub(super) tls: Option<Tls>,
+    pub(super) zstd_level: u8,
 }
 
 /// What the client asks of TLS.
@@ -57,6 +58,7 @@ impl Login {
             capabilities: capabilities.into_iter().fold(Capabilities::EMPTY, Capabilities::union),
             plugin: None,
             tls: None,
+            zstd_level: 3,
         }
     }
 
@@ -82,6 +84,17 @@ impl Login {
     pub fn plugin(mut self, name: &str) -> Self {
         self.plugin = Some(Plugin::from_name(name.as_bytes()));
         self
+    }
+
+    /// Compressed by zlib, if the other side can.
+    pub fn zlib(self) -> Self {
+        self.with(Capabilities::COMPRESS)
+    }
+
+    /// Compressed by zstd of this level, if the other side can.
+    pub fn zstd(mut self, level: u8) -> Self {
+        self.zstd_level = level;
+        self.with(Capabilities::ZSTD_COMPRESSION_ALGORITHM)
     }
 
     /// Over TLS, with any certificate of the server.

@@ -19,6 +19,7 @@ macro_rules! on_both_vendors {
 }
 
 mod big_packets;
+mod compression;
 mod drivers;
 mod graceful;
 mod login;
@@ -37,5 +38,5 @@ fn with(
     vendor: e2e::Vendor,
     test: impl FnOnce(&e2e::Cluster) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    e2e::Cluster::find(vendor).map_or(Ok(()), |cluster| test(&cluster))
+    e2e::Cluster::find(vendor)?.map_or(Ok(()), |cluster| test(&cluster))
 }

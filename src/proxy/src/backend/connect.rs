@@ -165,7 +165,8 @@ pub(super) async fn open(
     let mut login = LoginRequest {
         capabilities: key.capabilities.intersection(greeting.capabilities).union(LOGIN),
         max_packet: 1 << 30,
-        collation: key.collation,
+        // The server's default for one that the handshake has no room for.
+        collation: u8::try_from(key.collation).unwrap_or(0),
         user: account.user.as_bytes().to_vec(),
         ..LoginRequest::default()
     };

@@ -1,7 +1,10 @@
 //! The bottom of the session's stack: the connections that the session holds.
 
 use super::{Backend, Backends, connect::ConnectError, connection::Connection, link::Link};
-use crate::config::{self, Account};
+use crate::{
+    config::{self, Account},
+    session::login::LOGIN,
+};
 use chain::{
     Chain, Command, Error, Reply, Result, Session, Stack,
     error::code,
@@ -71,7 +74,7 @@ impl Service<Command> for Dispatch {
             let Some(target) = command.fact::<Target>().cloned() else {
                 return Err(Error::filter("no filter has said which server this command goes to"));
             };
-            let held = state.connection(target, command.session()).await?;
+            let held = state.connection(target, &command).await?;
             let target = held.target.clone();
             let reply = held.stack.ready().await?.call(command).await?;
             Ok(reply.with(ServedBy(target)))
@@ -81,12 +84,12 @@ impl Service<Command> for Dispatch {
 
 impl State {
     /// The session's connection to the server that is named, or to one that stands in for it.
-    async fn connection(&mut self, target: Target, session: &Session) -> Result<&mut Held> {
+    async fn connection(&mut self, target: Target, command: &Command) -> Result<&mut Held> {
         let there = |held: &Held| held.target.server.id == target.server.id;
         let at = match self.held.iter().position(there) {
             Some(at) => at,
             None => {
-                let (link, target) = self.attach(target, session).await?;
+                let (link, target) = self.attach(target, command).await?;
                 let _attached = InUse::connection(target.server.clone());
                 let stack = self.shared.chain.backend(Connection::stack(link));
                 self.held.push(Held { target, stack, _attached });
@@ -98,7 +101,9 @@ impl State {
 
     /// Tries the named server, then the others of its hostgroup, again and again until the budget
     /// is used up. Nothing has been sent, so each of them is as good.
-    async fn attach(&self, target: Target, session: &Session) -> Result<(Link, Target)> {
+    async fn attach(&self, target: Target, command: &Command) -> Result<(Link, Target)> {
+        let session = command.session();
+        let enters = command.asker() == LOGIN;
         let settings = &self.shared.settings;
         let started = Instant::now();
         let deadline = started + settings.connect_budget;
@@ -106,7 +111,7 @@ impl State {
             let mut failures = Vec::new();
             for candidate in candidates(&target, session) {
                 let Some(backend) = self.shared.backends.get(&candidate.server) else { continue };
-                match backend.attach(session, &self.account, deadline).await {
+                match backend.attach(session, &self.account, deadline, enters).await {
                     Ok(link) => return Ok((link, candidate)),
                     Err(error) if error.may_pass() => {
                         tracing::debug!(server = %candidate.server.name, %error, "connect failed");

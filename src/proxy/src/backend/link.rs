@@ -6,8 +6,7 @@ use super::{
     schema::Schema,
 };
 use crate::{buffer, stream::Stream};
-use bytes::BytesMut;
-use chain::Session;
+use bytes::{Bytes, BytesMut};
 use std::{io, sync::Arc, time::Instant};
 use tokio::{io::AsyncWriteExt, sync::OwnedSemaphorePermit};
 use wire::{
@@ -33,10 +32,12 @@ pub(crate) struct Link {
 const REPLY_LIMIT: usize = 1 << 20;
 
 impl Link {
-    /// Makes the connection look as after a login of `session`'s own.
-    pub(crate) async fn begin(&mut self, session: &Session) -> Result<(), ConnectError> {
-        // After a reset MariaDB is back at the handshake's character set, MySQL at its default.
-        if self.was_reset
+    /// Makes the connection look as after a login of the session's own, with this schema.
+    pub(crate) async fn begin(&mut self, schema: Option<&Bytes>) -> Result<(), ConnectError> {
+        // After a reset MariaDB is back at the handshake's character set, MySQL at its default. And
+        // a handshake has no room for an id above 255.
+        let differs = self.was_reset || self.key.collation > u16::from(u8::MAX);
+        if differs
             && self.vendor == Vendor::MySql
             && let Some(names) = set_names(self.key.collation)
         {
@@ -44,7 +45,7 @@ impl Link {
             Query::new(names.as_bytes()).encode(&mut query, self.key.capabilities);
             self.ask(CommandCode::QUERY, &query[1..]).await?;
         }
-        if let Some(wanted) = &session.schema
+        if let Some(wanted) = schema
             && self.schema != Schema::Named(wanted.clone())
         {
             self.ask(CommandCode::INIT_DB, wanted).await?;
@@ -106,7 +107,7 @@ pub(crate) async fn read_message(
 }
 
 /// What sets the character set and collation that a handshake with this collation id sets.
-fn set_names(collation: u8) -> Option<String> {
+fn set_names(collation: u16) -> Option<String> {
     let (charset, collation) = wire::collation::names(collation)?;
     Some(format!("SET NAMES {charset} COLLATE {collation}"))
 }

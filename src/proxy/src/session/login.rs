@@ -6,7 +6,7 @@ use crate::{
     stream::Stream,
     users::{Admitted, Users},
 };
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use chain::{
     Command, Error, HostgroupId, Outcome, Reply, Session, Stack,
     command::Asker,
@@ -49,14 +49,30 @@ pub(crate) struct LoggedIn {
     refusals: u8,
 }
 
+/// Who a client says it is, by a login or by COM_CHANGE_USER.
+struct Claim {
+    request: LoginRequest,
+    /// The login's has 8 bits, COM_CHANGE_USER's 16.
+    collation: u16,
+    /// The sequence id of the next packet to the client.
+    seq: u8,
+}
+
 /// Longest packet before the login is complete, in bytes of payload.
 const LIMIT: usize = 128 * 1024;
+
+/// Who takes a session into its schema.
+pub(crate) const LOGIN: Asker = Asker::Filter("login");
 
 /// How often a change of user may be refused on a connection that goes on; MariaDB's number.
 const REFUSALS: u8 = 3;
 
 /// MySQL's error for a client that must use TLS and does not.
 const SECURE_TRANSPORT_REQUIRED: ErrorCode = ErrorCode { code: 3159, sqlstate: *b"HY000" };
+
+/// A client that asks for more gets this: the highest levels take tens of milliseconds for a frame,
+/// for which other sessions would have to wait.
+const MAX_ZSTD_LEVEL: u8 = 9;
 
 /// MySQL's error for a level of zstd that there is not.
 const WRONG_COMPRESSION_LEVEL: ErrorCode = ErrorCode { code: 3923, sqlstate: *b"HY000" };
@@ -78,8 +94,13 @@ impl Entrance {
             let refusal = ErrPacket::new(WRONG_COMPRESSION_LEVEL, text);
             return Err(denied(client, seq, &refusal).await);
         };
-        let entered = self.open(client, context, greeting, peer, request, seq).await?;
+        let claim = Claim { collation: request.collation.into(), request, seq };
+        let entered = self.open(client, context, greeting, peer, claim).await?;
         if let Some(method) = compression {
+            let method = match method {
+                Method::Zstd { level } => Method::Zstd { level: level.min(MAX_ZSTD_LEVEL) },
+                zlib => zlib,
+            };
             // Both sides begin behind the OK.
             client.io.compress(method, End::Server, client.read.split());
         }
@@ -105,17 +126,14 @@ impl Entrance {
             auth_response: change.auth_response,
             schema: change.schema,
             plugin: change.plugin,
-            collation: match u8::try_from(change.collation) {
-                Ok(0) | Err(_) => collation,
-                Ok(collation) => collation,
-            },
             ..LoginRequest::default()
         };
+        let collation = if change.collation == 0 { collation } else { change.collation };
+        let claim = Claim { request, collation, seq: message.next_seq };
         let LoggedIn { session, stack: used, greeting, admitted, refusals } = before;
         // Whoever logs in gets no connection of the user before.
         drop(used);
-        let seq = message.next_seq;
-        match self.open(client, context, greeting.clone(), peer, request, seq).await {
+        match self.open(client, context, greeting.clone(), peer, claim).await {
             // MySQL closes the connection then; MariaDB keeps it for the user before, reset, unless
             // that happens again and again.
             Err(error) if greeting.is_mariadb() && refusals < REFUSALS => {
@@ -135,9 +153,9 @@ impl Entrance {
         context: &Context,
         greeting: Greeting,
         peer: Peer,
-        request: LoginRequest,
-        seq: u8,
+        claim: Claim,
     ) -> Result<LoggedIn, Error> {
+        let Claim { request, collation, seq } = claim;
         let capabilities = request.capabilities.intersection(greeting.capabilities);
         let (admitted, seq) = self.admit(client, &request, &greeting, peer, seq).await?;
         let user = admitted.user();
@@ -149,7 +167,7 @@ impl Entrance {
             listener: self.address.clone(),
             port: self.port,
             capabilities,
-            collation: request.collation,
+            collation,
             hostgroup: HostgroupId(user.hostgroup),
             topology: context.topology.clone(),
         });
@@ -233,6 +251,12 @@ impl Entrance {
         };
         let can_switch = request.capabilities.contains(Capabilities::PLUGIN_AUTH);
         let named = request.plugin().clone();
+        if !can_switch && named != greeting.plugin {
+            let text = "Client does not support authentication protocol requested by server; \
+                        consider upgrading MySQL client";
+            let refusal = ErrPacket::new(codes::ER_NOT_SUPPORTED_AUTH_MODE, text);
+            return Err(denied(client, seq, &refusal).await);
+        }
         let mut auth =
             ServerAuth::new(expected, &named, can_switch, request.auth_response.expose());
         let accepted = loop {
@@ -281,8 +305,10 @@ async fn enter(
     schema: Vec<u8>,
     seq: u8,
 ) -> Result<(), Error> {
+    let schema = Bytes::from(schema);
+    session.update(|view| view.schema = Some(schema.clone()));
     let command = Command::new(session.clone(), CommandCode::INIT_DB, &schema);
-    let command = command.asked_by(Asker::Filter("login"));
+    let command = command.asked_by(LOGIN);
     let answer = match call(stack, command).await.map(Reply::into_outcome) {
         Ok(Outcome::Body(body)) => body.collect(LIMIT).await,
         Ok(Outcome::Handover(_)) => Err(Error::filter("handed over before the login was complete")),
@@ -295,7 +321,6 @@ async fn enter(
                 return Err(Error::client(format!("the server refuses the schema: error {code}")));
             }
             session.set_status(answer.end.status.unwrap_or(Status::AUTOCOMMIT));
-            session.update(|view| view.schema = Some(schema.into()));
             Ok(())
         }
         Err(error) => {

@@ -160,3 +160,141 @@ impl AsyncWrite for Compressed {
         Pin::new(&mut self.below).poll_shutdown(cx)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::UnixStream,
+    };
+    use wire::packet::{Message, put_packet, take_message};
+
+    fn pair() -> (Stream, Stream) {
+        let (client, server) = UnixStream::pair().expect("a pair of sockets");
+        let (mut client, mut server) = (Stream::from(client), Stream::from(server));
+        client.compress(Method::ZLIB, End::Client, BytesMut::new());
+        server.compress(Method::ZLIB, End::Server, BytesMut::new());
+        (client, server)
+    }
+
+    fn inner(stream: &Stream) -> &Compressed {
+        match stream {
+            Stream::Compressed { io } => io,
+            _ => panic!("not compressed"),
+        }
+    }
+
+    async fn message(io: &mut Stream) -> Message {
+        let mut read = BytesMut::new();
+        loop {
+            if let Some(message) = take_message(&mut read, 1 << 30).expect("packets") {
+                assert!(read.is_empty());
+                return message;
+            }
+            assert_ne!(buffer::append(io, &mut read).await.expect("frames"), 0);
+        }
+    }
+
+    /// Bytes that do not compress.
+    fn noise(len: usize) -> Vec<u8> {
+        let mut state = 1_u64;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 56) as u8
+        };
+        (0..len).map(|_| next()).collect()
+    }
+
+    #[tokio::test]
+    async fn nothing_is_kept_when_nothing_happens() {
+        let (mut client, mut server) = pair();
+        for len in [10, 100_000, 3_000_000] {
+            let mut packets = BytesMut::new();
+            put_packet(&mut packets, 0, &noise(len));
+            let (sent, got) = tokio::join!(
+                async {
+                    client.write_all(&packets).await?;
+                    client.flush().await
+                },
+                message(&mut server)
+            );
+            sent.expect("it goes out");
+            assert!(got.framed == packets);
+        }
+        let (client, server) = (inner(&client), inner(&server));
+        assert_eq!((client.out.capacity(), client.plain.capacity()), (0, 0));
+        assert_eq!((server.frames.capacity(), server.plain.capacity()), (0, 0));
+    }
+
+    /// A peer that does not read holds the writer up, with one frame in memory.
+    #[tokio::test]
+    async fn a_peer_that_does_not_read() {
+        let (mut client, mut server) = pair();
+        let mut packets = BytesMut::new();
+        put_packet(&mut packets, 0, &noise(8 << 20));
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        let mut rest = &packets[..];
+        while let Poll::Ready(written) = Pin::new(&mut client).poll_write(&mut cx, rest) {
+            rest = &rest[written.expect("the peer is there")..];
+            assert!(!rest.is_empty(), "a socket of 8 MiB");
+        }
+        assert!(inner(&client).out.capacity() <= 2 * CHUNK);
+        assert!(Pin::new(&mut client).poll_flush(&mut cx).is_pending());
+        let (sent, got) = tokio::join!(
+            async {
+                client.write_all(rest).await?;
+                client.flush().await
+            },
+            message(&mut server)
+        );
+        sent.expect("it goes out");
+        assert!(got.framed == packets);
+    }
+
+    /// What was written goes out before the end; the end is one, and in the middle it is an error.
+    #[tokio::test]
+    async fn the_end() {
+        for (cut, clean) in [(0, true), (3, false)] {
+            let (mut client, mut server) = pair();
+            let command = Message::new(0, b"\x03DO 1").framed;
+            client.write_all(&command).await.expect("it is taken");
+            client.write_all(&command[..cut * 2]).await.expect("it is taken");
+            client.shutdown().await.expect("it ends");
+            assert!(server.has_news());
+            let mut read = Vec::new();
+            let ended = server.read_to_end(&mut read).await;
+            assert_eq!(ended.is_ok(), clean, "{cut}");
+            assert!(read.starts_with(&command));
+        }
+    }
+
+    /// A frame that has come with the one before is news, although the socket has none.
+    #[tokio::test]
+    async fn news() {
+        let (mut client, mut server) = pair();
+        assert!(!server.has_news());
+        let command = Message::new(0, b"\x03DO 1").framed;
+        let two: Bytes = [&command[..], &command].concat().into();
+        client.write_all(&two).await.expect("it is taken");
+        for _ in 0..2 {
+            assert!(server.has_news());
+            assert_eq!(message(&mut server).await.framed, command);
+        }
+        assert!(!server.has_news());
+        client.write_all(&command).await.expect("it is taken");
+        assert!(server.has_news());
+    }
+
+    /// What was read with the end of the login is the first frame.
+    #[tokio::test]
+    async fn frames_behind_the_login() {
+        let (below, _peer) = UnixStream::pair().expect("a pair of sockets");
+        let mut server = Stream::from(below);
+        let ahead = BytesMut::from(&b"\x05\0\0\0\0\0\0\x01\0\0\0\x0E"[..]);
+        server.compress(Method::ZSTD, End::Server, ahead);
+        assert!(server.has_news());
+        assert_eq!(message(&mut server).await, Message::new(0, b"\x0E"));
+    }
+}

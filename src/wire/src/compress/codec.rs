@@ -33,6 +33,8 @@ pub struct Codec {
     sent: Option<packet::Header>,
     /// Of the client's end: commands that were sent and whose replies have not begun.
     turns: VecDeque<Turn>,
+    /// Nothing has come since the commands were sent that wait, so it is their turn.
+    alone: bool,
 }
 
 /// What was sent last.
@@ -76,6 +78,7 @@ impl Codec {
             sending: Sending::More,
             sent: None,
             turns: VecDeque::new(),
+            alone: false,
         }
     }
 
@@ -137,7 +140,7 @@ impl Codec {
         if self.end == End::Server {
             self.outgoing_frame = self.incoming_frame;
         }
-        self.sent = None;
+        (self.sent, self.alone) = (None, false);
         let mut plain = self.incoming.rejoin(&plain).unwrap_or(plain);
         self.renumber(&mut plain);
         Ok(Some(plain))
@@ -172,7 +175,10 @@ impl Codec {
             return;
         }
         self.sending = Sending::Command;
-        self.turns.truncate(MAX_TURNS);
+        self.alone |= self.turns.is_empty();
+        if self.turns.len() == MAX_TURNS {
+            self.turns.pop_front();
+        }
         self.turns.push_back(Turn::default());
     }
 
@@ -212,13 +218,21 @@ impl Codec {
 
     /// Whether a frame may have this id: the next one, or the first of a command or of a reply.
     fn check(&self, got: u8) -> Result<(), CompressError> {
-        // From a server, 0 is what it says unasked: why it closes.
-        let begins = got == 0 || self.turns.front().is_some_and(|turn| turn.may_begin_at(got));
-        let expected = self.incoming_frame;
-        if got == expected || begins && self.incoming.is_between_messages() {
-            return Ok(());
+        let mut expected = self.incoming_frame;
+        if self.incoming.is_between_messages() && got != expected {
+            // From a server, 0 is what it says unasked: why it closes.
+            if got == 0 || self.turn_at(got).is_some() {
+                return Ok(());
+            }
+            expected = self.turns.front().map_or(expected, |turn| turn.frame);
         }
-        Err(CompressError::OutOfOrder { expected, got })
+        if got == expected { Ok(()) } else { Err(CompressError::OutOfOrder { expected, got }) }
+    }
+
+    /// The command whose reply may begin with this frame. It is the first one, but for turns that
+    /// were not seen to be taken.
+    fn turn_at(&self, seq: u8) -> Option<usize> {
+        self.turns.iter().position(|turn| turn.may_begin_at(seq))
     }
 
     /// Finds out to which exchange a frame belongs that begins with a message.
@@ -231,17 +245,21 @@ impl Codec {
             }
             return;
         }
-        // A long reply's frames may come to this id again; then its packets have another.
         let first = packet::Header::parse(plain).map(|header| header.seq);
-        let begins = |turn: &Turn| turn.may_begin_at(seq) && (!goes_on || first == Some(seq));
-        if let Some(turn) = self.turns.front().filter(|turn| begins(turn)) {
-            self.packet = turn.packet;
-            self.turns.pop_front();
-            if self.turns.is_empty() {
+        let turn = self.turn_at(seq).map(|at| (at, &self.turns[at]));
+        // A reply may be so long that its frames come to a waiting command's turn. Then its packets
+        // count on, where those of a new one begin anew, at one of two ids.
+        let anew = |turn: &Turn| {
+            first.is_some_and(|id| id != self.packet && (id == seq || id == turn.packet))
+        };
+        match turn {
+            Some((at, turn)) if !goes_on || self.alone || anew(turn) => {
+                self.packet = turn.packet;
+                self.turns.drain(..=at);
                 self.turns.shrink_to(FEW_TURNS);
             }
-        } else if !goes_on {
-            self.packet = first.unwrap_or(0);
+            _ if !goes_on => self.packet = first.unwrap_or(0),
+            _ => {}
         }
     }
 

@@ -2,6 +2,9 @@
 
 use super::ReplyScanner;
 
+/// An OK, EOF or ERR packet seldom has more bytes.
+const USUAL: usize = 128;
+
 /// A bounded copy of payloads.
 #[derive(Clone, Default)]
 pub(super) struct Kept {
@@ -19,6 +22,9 @@ impl Kept {
     pub(super) fn add(&mut self, more: &[u8]) {
         let room = ReplyScanner::KEPT - self.bytes.len();
         self.cut |= more.len() > room;
+        if self.bytes.capacity() == 0 {
+            self.bytes.reserve(USUAL);
+        }
         self.bytes.extend_from_slice(&more[..more.len().min(room)]);
     }
 }

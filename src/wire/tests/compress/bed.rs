@@ -18,11 +18,7 @@ pub(crate) struct Side {
 
 impl Side {
     pub(crate) fn new(method: Method, end: End) -> Self {
-        Self {
-            codec: Codec::new(method, end),
-            contexts: Contexts::new(),
-            input: BytesMut::new(),
-        }
+        Self { codec: Codec::new(method, end), contexts: Contexts::new(), input: BytesMut::new() }
     }
 
     /// The frames of `plain`, given in one piece.

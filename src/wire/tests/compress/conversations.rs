@@ -144,7 +144,7 @@ fn more_than_a_packet() {
         let mut sql = noise(len);
         sql[1 << 20..].fill(b'x');
         hears(&mut client, &mut server, &query(&sql), &[]);
-        hears(&mut server, &mut client, &packets(1, [&sql[..], OK]), &[]);
+        hears(&mut server, &mut client, &packets(2, [&sql[..], OK]), &[]);
         hears(&mut client, &mut server, &query(b"DO 1"), &[]);
         hears(&mut server, &mut client, &packets(1, [OK]), &[]);
     }
