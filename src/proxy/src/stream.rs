@@ -51,9 +51,7 @@ impl Stream {
         let below = std::mem::replace(self, Self::Closed);
         *self = Self::Compressed { io: Box::new(Compressed::new(below, method, end, ahead)) };
     }
-}
 
-impl Stream {
     /// The same stream, with bytes put back that were read from it.
     pub(crate) fn put_back(self, ahead: Bytes) -> Self {
         if ahead.is_empty() { self } else { Self::Ahead { ahead, io: Box::new(self) } }

@@ -20,6 +20,7 @@
 
 mod codec;
 mod contexts;
+mod ids;
 mod packets;
 
 pub use codec::{Codec, End};

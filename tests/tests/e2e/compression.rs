@@ -328,7 +328,9 @@ fn command_lines(cluster: &Cluster) -> Result<()> {
         return Ok(());
     };
     for server in algorithms(cluster) {
-        let proxy = Setup::of(cluster).server(&compressed(server)).start()?;
+        // no connection is used again: this is about compression
+        let setup = Setup::of(cluster).append("[backend]\npool_max_idle = 0");
+        let proxy = setup.server(&compressed(server)).start()?;
         for options in [
             &["--compression-algorithms=zlib"][..],
             &["--compression-algorithms=zstd,zlib"],

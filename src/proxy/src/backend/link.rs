@@ -28,19 +28,16 @@ pub(crate) struct Link {
     pub(crate) _room: OwnedSemaphorePermit,
 }
 
+/// MariaDB's highest collation id that a handshake has room for (utf8mb4_vietnamese_ci).
+const MARIADB_LAST_ID: u16 = 247;
+
 /// Replies to the proxy's own commands are short.
 const REPLY_LIMIT: usize = 1 << 20;
 
 impl Link {
     /// Makes the connection look as after a login of the session's own, with this schema.
     pub(crate) async fn begin(&mut self, schema: Option<&Bytes>) -> Result<(), ConnectError> {
-        // After a reset MariaDB is back at the handshake's character set, MySQL at its default. And
-        // a handshake has no room for an id above 255.
-        let differs = self.was_reset || self.key.collation > u16::from(u8::MAX);
-        if differs
-            && self.vendor == Vendor::MySql
-            && let Some(names) = set_names(self.key.collation)
-        {
+        if let Some(names) = self.set_names() {
             let mut query = BytesMut::new();
             Query::new(names.as_bytes()).encode(&mut query, self.key.capabilities);
             self.ask(CommandCode::QUERY, &query[1..]).await?;
@@ -52,6 +49,26 @@ impl Link {
             self.schema = Schema::Named(wanted.clone());
         }
         Ok(())
+    }
+
+    /// The statement that brings character set and collation to what a handshake of the session's
+    /// would make them, where they are not.
+    fn set_names(&self) -> Option<String> {
+        let id = self.key.collation;
+        match self.vendor {
+            // After a reset they are the server's default. And a handshake has no room for more
+            // than 8 bits.
+            Vendor::MySql if self.was_reset || id > u16::from(u8::MAX) => {
+                let (charset, collation) = wire::collation::names(id)?;
+                Some(format!("SET NAMES {charset} COLLATE {collation}"))
+            }
+            // After a reset they are the handshake's again, but for an id that is MySQL's alone: a
+            // handshake with that one makes them the global ones, a reset does not.
+            Vendor::MariaDb if self.was_reset && id > MARIADB_LAST_ID => {
+                Some("SET NAMES DEFAULT".into())
+            }
+            _ => None,
+        }
     }
 
     /// Undoes what a session has done: transaction, variables, temporary tables, locks, statements.
@@ -104,10 +121,4 @@ pub(crate) async fn read_message(
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }
     }
-}
-
-/// What sets the character set and collation that a handshake with this collation id sets.
-fn set_names(collation: u16) -> Option<String> {
-    let (charset, collation) = wire::collation::names(collation)?;
-    Some(format!("SET NAMES {charset} COLLATE {collation}"))
 }

@@ -2,89 +2,41 @@
 
 use super::{
     CompressError, Contexts, HEADER_LEN, Header, MAX_FRAME, MIN_COMPRESS, Method,
+    ids::Ids,
     packets::{Next, Walk},
 };
-use crate::{CommandCode, packet};
+use crate::packet;
 use bytes::{Buf, BytesMut};
-use std::collections::VecDeque;
 
-/// Which end of the connection this is.
+/// Which end of the connection this is. Either may go ahead: commands may be sent, and received,
+/// before the replies to those ahead of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// It sends commands, any number of them ahead of their replies.
+    /// It sends commands.
     Client,
-    /// It receives commands and answers each before it decodes the next.
+    /// It receives commands.
     Server,
 }
 
 /// Makes frames of plain packets and plain packets of frames, from the first command on.
 pub struct Codec {
     method: Method,
-    end: End,
-    /// The id that the next frame has when it goes on with the exchange at work.
-    incoming_frame: u8,
-    outgoing_frame: u8,
-    /// The id of the next packet that is decoded.
-    packet: u8,
     incoming: Walk,
     outgoing: Walk,
-    sending: Sending,
-    /// The packet that was sent last, if no frame has been decoded since.
-    sent: Option<packet::Header>,
-    /// Of the client's end: commands that were sent and whose replies have not begun.
-    turns: VecDeque<Turn>,
-    /// Nothing has come since the commands were sent that wait, so it is their turn.
-    alone: bool,
+    ids: Ids,
 }
-
-/// What was sent last.
-#[derive(Clone, Copy)]
-enum Sending {
-    /// A command, the last one in `turns`.
-    Command,
-    /// A command without a reply.
-    Silent,
-    /// Whatever goes on with an exchange: a reply, a client's file, a change of user.
-    More,
-}
-
-/// The ids with which a command's reply begins.
-#[derive(Default)]
-struct Turn {
-    frame: u8,
-    packet: u8,
-    /// How many frames the command has.
-    frames: u32,
-}
-
-/// Commands remembered that wait for their replies. A connection with more of them is one whose
-/// peer does not answer.
-const MAX_TURNS: usize = 1 << 16;
-/// Memory for so many is kept.
-const FEW_TURNS: usize = 16;
 
 impl Codec {
     /// For a connection on which the login has just succeeded.
     #[must_use]
     pub fn new(method: Method, end: End) -> Self {
-        Self {
-            method,
-            end,
-            incoming_frame: 0,
-            outgoing_frame: 0,
-            packet: 0,
-            incoming: Walk::default(),
-            outgoing: Walk::default(),
-            sending: Sending::More,
-            sent: None,
-            turns: VecDeque::new(),
-            alone: false,
-        }
+        let (incoming, outgoing) = (Walk::default(), Walk::default());
+        Self { method, incoming, outgoing, ids: Ids::new(end) }
     }
 
     /// Appends the frames of `plain`, which is cut anywhere: each of at most [`MAX_FRAME`] bytes,
-    /// and from the client's end a new one for every command. Up to four bytes of a packet of which
-    /// no more is known wait for the next call.
+    /// and a new one for every command or reply. Up to four bytes of a packet of which no more is
+    /// known wait for the next call.
     pub fn encode(&mut self, contexts: &mut Contexts, plain: &[u8], out: &mut Vec<u8>) {
         let joined = self.outgoing.rejoin(plain);
         let plain = joined.as_deref().unwrap_or(plain);
@@ -93,15 +45,14 @@ impl Codec {
         while at < plain.len() {
             let Some(next) = self.outgoing.next(&plain[at..]) else { break };
             if let Next::Packet(header, first) = next {
-                if self.begins_command(header) {
+                let first = self.outgoing.begins_message().then_some(first);
+                if first.is_some() && self.ids.begins(header) {
                     self.put(contexts, &plain[from..at], out);
                     from = at;
-                    self.begin_command(first.copied().map(CommandCode));
-                } else if self.end == End::Client && self.outgoing.begins_message() {
-                    self.sending = Sending::More;
-                    self.outgoing_frame = self.incoming_frame;
+                    self.ids.begin(first.flatten());
                 }
-                self.enter(header);
+                self.ids.sends(header, first);
+                self.outgoing.enter(header);
             }
             at += self.outgoing.pass(plain.len() - at);
         }
@@ -123,7 +74,8 @@ impl Codec {
         input: &mut BytesMut,
     ) -> Result<Option<Vec<u8>>, CompressError> {
         let Some(header) = Header::parse(input) else { return Ok(None) };
-        self.check(header.seq)?;
+        let between = self.incoming.is_between_messages();
+        self.ids.check(header.seq, between)?;
         if input.len() < HEADER_LEN + header.len {
             return Ok(None);
         }
@@ -133,14 +85,7 @@ impl Codec {
             0 => body.to_vec(),
             len => contexts.uncompress(self.method, &body, len)?,
         };
-        if self.incoming.is_between_messages() {
-            self.begin_exchange(header.seq, &plain);
-        }
-        self.incoming_frame = header.seq.wrapping_add(1);
-        if self.end == End::Server {
-            self.outgoing_frame = self.incoming_frame;
-        }
-        (self.sent, self.alone) = (None, false);
+        self.ids.receives_frame(header.seq, between, &plain);
         let mut plain = self.incoming.rejoin(&plain).unwrap_or(plain);
         self.renumber(&mut plain);
         Ok(Some(plain))
@@ -160,40 +105,6 @@ impl Codec {
         self.incoming.is_between_messages()
     }
 
-    /// Whether a packet that is about to be sent begins a command. Id 0 says so, except where a
-    /// client's file has come so far: its packets go on without a word from the server, and its
-    /// last one is empty.
-    fn begins_command(&self, header: packet::Header) -> bool {
-        let goes_on = self.sent.is_some_and(|sent| sent.seq == u8::MAX && sent.len > 0);
-        self.end == End::Client && self.outgoing.begins_message() && header.seq == 0 && !goes_on
-    }
-
-    fn begin_command(&mut self, code: Option<CommandCode>) {
-        self.outgoing_frame = 0;
-        if code.is_some_and(|code| !code.has_reply()) {
-            self.sending = Sending::Silent;
-            return;
-        }
-        self.sending = Sending::Command;
-        self.alone |= self.turns.is_empty();
-        if self.turns.len() == MAX_TURNS {
-            self.turns.pop_front();
-        }
-        self.turns.push_back(Turn::default());
-    }
-
-    /// Notes a packet that is about to be sent.
-    fn enter(&mut self, header: packet::Header) {
-        self.outgoing.enter(header);
-        self.sent = Some(header);
-        let next = header.seq.wrapping_add(1);
-        match (self.sending, self.turns.back_mut()) {
-            (Sending::Command, Some(turn)) => turn.packet = next,
-            (Sending::More, _) => self.packet = next,
-            _ => {}
-        }
-    }
-
     /// Appends frames of the exchange at work.
     fn put(&mut self, contexts: &mut Contexts, plain: &[u8], out: &mut Vec<u8>) {
         for plain in plain.chunks(MAX_FRAME) {
@@ -201,65 +112,9 @@ impl Codec {
             let compressed = long.then(|| contexts.compress(self.method, plain)).flatten();
             let plain_len = compressed.map_or(0, |_| plain.len());
             let body = compressed.unwrap_or(plain);
-            let seq = self.outgoing_frame;
+            let seq = self.ids.sends_frame(self.incoming.is_between_messages());
             out.extend(Header { len: body.len(), seq, plain_len }.to_bytes());
             out.extend_from_slice(body);
-            self.outgoing_frame = seq.wrapping_add(1);
-            match (self.sending, self.turns.back_mut()) {
-                (Sending::Command, Some(turn)) => {
-                    turn.frame = self.outgoing_frame;
-                    turn.frames = turn.frames.saturating_add(1);
-                }
-                (Sending::More, _) => self.incoming_frame = self.outgoing_frame,
-                _ => {}
-            }
-        }
-    }
-
-    /// Whether a frame may have this id: the next one, or the first of a command or of a reply.
-    fn check(&self, got: u8) -> Result<(), CompressError> {
-        let mut expected = self.incoming_frame;
-        if self.incoming.is_between_messages() && got != expected {
-            // From a server, 0 is what it says unasked: why it closes.
-            if got == 0 || self.turn_at(got).is_some() {
-                return Ok(());
-            }
-            expected = self.turns.front().map_or(expected, |turn| turn.frame);
-        }
-        if got == expected { Ok(()) } else { Err(CompressError::OutOfOrder { expected, got }) }
-    }
-
-    /// The command whose reply may begin with this frame. It is the first one, but for turns that
-    /// were not seen to be taken.
-    fn turn_at(&self, seq: u8) -> Option<usize> {
-        self.turns.iter().position(|turn| turn.may_begin_at(seq))
-    }
-
-    /// Finds out to which exchange a frame belongs that begins with a message.
-    fn begin_exchange(&mut self, seq: u8, plain: &[u8]) {
-        let goes_on = seq == self.incoming_frame;
-        if self.end == End::Server {
-            // A client's file may be so long that its frames come to 0 again.
-            if seq == 0 && !(goes_on && self.sent.is_none()) {
-                self.packet = 0;
-            }
-            return;
-        }
-        let first = packet::Header::parse(plain).map(|header| header.seq);
-        let turn = self.turn_at(seq).map(|at| (at, &self.turns[at]));
-        // A reply may be so long that its frames come to a waiting command's turn. Then its packets
-        // count on, where those of a new one begin anew, at one of two ids.
-        let anew = |turn: &Turn| {
-            first.is_some_and(|id| id != self.packet && (id == seq || id == turn.packet))
-        };
-        match turn {
-            Some((at, turn)) if !goes_on || self.alone || anew(turn) => {
-                self.packet = turn.packet;
-                self.turns.drain(..=at);
-                self.turns.shrink_to(FEW_TURNS);
-            }
-            _ if !goes_on => self.packet = first.unwrap_or(0),
-            _ => {}
         }
     }
 
@@ -271,20 +126,11 @@ impl Codec {
             let Some(next) = self.incoming.next(&plain[at..]) else { break };
             if let Next::Packet(header, _) = next {
                 self.incoming.enter(header);
-                plain[at + packet::HEADER_LEN - 1] = self.packet;
-                self.packet = self.packet.wrapping_add(1);
+                plain[at + packet::HEADER_LEN - 1] = self.ids.receives();
             }
             at += self.incoming.pass(plain.len() - at);
         }
         self.incoming.hold(&plain[at..]);
         plain.truncate(at);
-    }
-}
-
-impl Turn {
-    /// Whether a reply may begin with this frame: the one after the command's last, or an earlier
-    /// one where a server refuses a command before it has read all of it.
-    fn may_begin_at(&self, seq: u8) -> bool {
-        seq == self.frame || seq != 0 && u32::from(seq) < self.frames
     }
 }

@@ -75,40 +75,53 @@ proptest! {
         }
     }
 
-    /// All commands ahead of the first reply. The server's end takes them one by one.
+    /// The client sends all commands ahead of the first reply; the server takes commands and sends
+    /// pieces of replies in any order that is possible.
     #[test]
     fn any_conversation_pipelined(
         method in prop::sample::select(&METHODS[..]),
         exchanges in prop::collection::vec(exchange(), 1..8),
         cuts in prop::collection::vec(0usize..2_000, 0..6),
+        takes in prop::collection::vec(any::<bool>(), 0..30),
+        piece in 1usize..9_000,
     ) {
         let (mut client, mut server) = pair(method);
         let commands: Vec<u8> = exchanges.iter().flat_map(|e| e.command.clone()).collect();
-        let frames: Vec<u8> =
+        let commands: Vec<u8> =
             cut(&commands, &cuts).into_iter().flat_map(|piece| client.send(piece)).collect();
-        let mut frames = &frames[..];
-        let mut replies = Vec::new();
-        for exchange in &exchanges {
-            let mut heard = Vec::new();
-            while heard.len() < exchange.command.len() {
-                let len = 7 + headers_of_first(frames);
-                heard.extend(server.receive(&frames[..len]).unwrap());
-                frames = &frames[len..];
+        let reply = |e: &Exchange| packets(1, e.reply.iter().map(Vec::as_slice).chain([OK]));
+        let replies: Vec<Vec<u8>> = exchanges.iter().map(reply).collect();
+        let (mut commands, mut taken) = (&commands[..], 0);
+        let (mut frames, mut sent, mut within) = (Vec::new(), 0, 0);
+        let mut takes = takes.into_iter();
+        while sent < replies.len() {
+            let may_take = taken < exchanges.len();
+            if may_take && (sent == taken || takes.next().unwrap_or(false)) {
+                let command = &exchanges[taken].command;
+                let mut heard = Vec::new();
+                while heard.len() < command.len() {
+                    let (frame, rest) = commands.split_at(7 + body_len(commands));
+                    heard.extend(server.receive(frame).unwrap());
+                    commands = rest;
+                }
+                prop_assert_eq!(&heard, command, "a command has frames of its own");
+                taken += 1;
+                continue;
             }
-            prop_assert_eq!(&heard, &exchange.command, "a command of its own frames");
-            let payloads = exchange.reply.iter().map(Vec::as_slice).chain([OK]);
-            replies.push(server.send(&packets(1, payloads)));
+            let rest = &replies[sent][within..];
+            let piece = piece.min(rest.len());
+            frames.extend(server.send(&rest[..piece]));
+            within += piece;
+            if within == replies[sent].len() {
+                (sent, within) = (sent + 1, 0);
+            }
         }
-        prop_assert!(frames.is_empty());
-        for (exchange, reply) in exchanges.iter().zip(replies) {
-            let payloads = exchange.reply.iter().map(Vec::as_slice).chain([OK]);
-            prop_assert_eq!(client.receive(&reply).unwrap(), packets(1, payloads));
-        }
+        prop_assert!(client.receive(&frames).unwrap() == replies.concat());
         prop_assert!(client.is_done());
     }
 }
 
-fn headers_of_first(frames: &[u8]) -> usize {
+fn body_len(frames: &[u8]) -> usize {
     usize::from(frames[0]) | usize::from(frames[1]) << 8 | usize::from(frames[2]) << 16
 }
 
@@ -120,6 +133,47 @@ fn commands_share_no_frame() {
     let frames = client.send(&[&short[..], &long, &short].concat());
     let seqs: Vec<_> = headers(&frames).into_iter().map(|(seq, ..)| seq).collect();
     assert_eq!(seqs, [0, 0, 0]);
+}
+
+/// Two replies in one write are two frames, each of them the first of its command.
+#[test]
+fn replies_share_no_frame() {
+    let (mut client, mut server) = pair(Method::ZLIB);
+    let commands = [query(b"DO 1"), query(&noise(900)), query(b"DO 1")];
+    for command in &commands {
+        for piece in command.chunks(400) {
+            server.receive(&client.send(piece)).unwrap();
+        }
+    }
+    let replies = [packets(1, [OK]), packets(1, [OK]), packets(1, [OK, OK, OK])].concat();
+    let frames = server.send(&replies);
+    let seqs: Vec<_> = headers(&frames).into_iter().map(|(seq, ..)| seq).collect();
+    assert_eq!(seqs, [1, 3, 1]);
+    assert_eq!(client.receive(&frames), Ok(replies));
+}
+
+/// Replies of as many packets as there are ids: the next reply's first has the id that one more of
+/// this would have.
+#[test]
+fn replies_of_all_ids_before_others() {
+    for ahead in [false, true] {
+        let (mut client, mut server) = pair(Method::ZLIB);
+        let row = [b'r'; 40];
+        let mut take = |server: &mut Side| server.receive(&client.send(&query(b"DO 1"))).unwrap();
+        take(&mut server);
+        for _ in 0..3 {
+            if ahead {
+                take(&mut server);
+            }
+            let rows = std::iter::repeat_n(&row[..], 255);
+            let frames = server.send(&packets(1, rows.chain([&b"\xFE\0\0\x02\0"[..]])));
+            assert_eq!(headers(&frames)[0].0, 1, "ahead {ahead}");
+            if !ahead {
+                take(&mut server);
+            }
+        }
+        assert_eq!(headers(&server.send(&packets(1, [OK])))[0].0, 1);
+    }
 }
 
 /// Commands that nobody answers: the next reply belongs to the next command.
