@@ -130,50 +130,6 @@ fn the_schema_in_the_tree_is_up_to_date() {
     );
 }
 
-#[test]
-fn the_examples_of_the_documentation_are_good() {
-    let page = text(&folder("docs").join("configuration.md"));
-    let examples: Vec<_> = page.split("```toml\n").skip(1).collect();
-    assert!(examples.len() >= 7, "the page has its examples");
-    for example in examples {
-        let (example, _) = example.split_once("```").expect("the example has an end");
-        let files = tempfile::tempdir().expect("a temporary directory");
-        write_named_files(files.path());
-        let path = files.path().join("towpath.toml");
-        fs::write(&path, completed(example)).expect("the file can be written");
-        load(&path).unwrap_or_else(|mistakes| panic!("{example}\n{mistakes}"));
-    }
-}
-
-/// An example with the tables that it leaves out.
-fn completed(example: &str) -> String {
-    let rest = [
-        ("[[listener]]", "address = '127.0.0.1:6033'\nchain = 'main'\n"),
-        ("[[user]]", "name = 'app'\npassword = ''\nhostgroup = 0\n"),
-        ("[[server]]", "hostgroup = 0\naddress = '127.0.0.1:3306'\n"),
-        ("[chain.main]", "session = [{ use = 'parse' }, { use = 'route' }]\n"),
-    ];
-    let missing = rest.into_iter().filter(|(header, _)| !example.contains(header));
-    missing.fold(example.to_owned(), |text, (header, keys)| format!("{text}\n{header}\n{keys}"))
-}
-
-/// The files that the examples name.
-fn write_named_files(directory: &Path) {
-    let made = rcgen::generate_simple_self_signed(["db1.example".to_owned()]);
-    let made = made.expect("a certificate can be made");
-    let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
-    let files = [
-        ("cert.pem", certificate.as_str()),
-        ("ca.pem", &certificate),
-        ("key.pem", &key),
-        ("app.password", "x\n"),
-        ("users.toml", "[[user]]\nname = 'other'\npassword = ''\nhostgroup = 0\n"),
-    ];
-    for (name, content) in files {
-        fs::write(directory.join(name), content).expect("the file can be written");
-    }
-}
-
 fn towpath(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_towpath"));
     command.current_dir(folder("")).args(arguments).env("APP_PASSWORD", "x");
