@@ -142,7 +142,7 @@ up)
     for n in $NODES; do conf "$n"; done
     users > "$DIR/users.sql"
     mariadb-install-db --no-defaults ${AS_ROOT:+--user=root} --datadir="$DIR/n1/data" --plugin-dir="$PLUGINS" \
-      --auth-root-authentication-method=normal --skip-test-db --skip-name-resolve --extra-file="$DIR/users.sql" \
+      --auth-root-authentication-method=normal --skip-test-db --skip-name-resolve --force --extra-file="$DIR/users.sql" \
       --innodb-flush-method=nosync --innodb-log-file-size=32M --innodb-buffer-pool-size=48M --innodb-doublewrite=0 \
       --innodb-flush-log-at-trx-commit=0 --sync-frm=0 >"$DIR/install.log" 2>&1 ||
       { cat "$DIR/install.log" >&2; exit 1; }
