@@ -15,6 +15,9 @@ use tokio_util::sync::CancellationToken;
 
 /// Runs the proxy that `file` describes. What is wrong with the file is printed as `check` does.
 pub(crate) fn run(file: &Path, registry: &chain::Registry) -> ExitCode {
+    // The allocator asks for huge pages. One of them holds what hundreds of idle sessions need, and
+    // a kernel without the switch has none to give.
+    let _ = rustix::thread::disable_transparent_huge_pages(true);
     let config = match check::load(file, registry) {
         Ok(config) => config,
         Err(code) => return code,

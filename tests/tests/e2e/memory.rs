@@ -32,10 +32,6 @@ fn a_gibibyte_over_tls(cluster: &Cluster) -> Result<()> {
 
 fn stream(cluster: &Cluster, proxy: &Proxy, mut client: Client) -> Result<()> {
     client.must("SELECT 1")?;
-    // the process as it is after some work: each of its threads has buffers
-    for _ in 0..4 {
-        client.must("SELECT REPEAT('warm', 4000000)")?;
-    }
     let mark = format!("/* {} */", skip::test_name());
     // 1024 rows of 1 MiB, which the server makes one by one
     let sql = format!(
