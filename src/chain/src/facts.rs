@@ -5,7 +5,6 @@
 
 use crate::topology::{HostgroupId, Server};
 use bytes::Bytes;
-use smallvec::SmallVec;
 use std::{
     any::{Any, TypeId},
     fmt,
@@ -78,10 +77,10 @@ impl Fact for ServedBy {
     const NAME: &'static str = "served-by";
 }
 
-/// A handful of facts. Empty costs nothing; a linear scan beats hashing at this size. Two have room
-/// in the message itself, which every layer moves.
+/// A handful of facts. Empty costs nothing; a linear scan beats hashing at this size. None has room
+/// in the message itself: every layer moves that, and eight layers cost a third more with two.
 #[derive(Default)]
-pub(crate) struct Facts(SmallVec<[(TypeId, Box<dyn Any + Send + Sync>); 2]>);
+pub(crate) struct Facts(Vec<(TypeId, Box<dyn Any + Send + Sync>)>);
 
 impl Facts {
     pub(crate) fn insert<F: Fact>(&mut self, fact: F) {
