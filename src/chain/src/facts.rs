@@ -78,7 +78,7 @@ impl Fact for ServedBy {
 }
 
 /// A handful of facts. Empty costs nothing; a linear scan beats hashing at this size. None has room
-/// in the message itself: every layer moves that, and eight layers cost a third more with two.
+/// in the message itself, since every layer moves that.
 #[derive(Default)]
 pub(crate) struct Facts(Vec<(TypeId, Box<dyn Any + Send + Sync>)>);
 

@@ -33,7 +33,7 @@ fn a_gibibyte_over_tls(cluster: &Cluster) -> Result<()> {
 fn stream(cluster: &Cluster, proxy: &Proxy, mut client: Client) -> Result<()> {
     client.must("SELECT 1")?;
     let mark = format!("/* {} */", skip::test_name());
-    // 1024 rows of 1 MiB, which the server makes one by one
+    // 512 rows of 2 MiB, which the server makes one by one
     let sql = format!(
         "{mark} WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 512) \
          SELECT REPEAT('x', 2097152) FROM n"
