@@ -3,6 +3,8 @@
 pub(crate) mod connect;
 pub(crate) mod connection;
 pub(crate) mod dispatch;
+#[allow(dead_code, reason = "abandoned statements and ids come next")]
+pub(crate) mod kill;
 pub(crate) mod link;
 mod release;
 mod schema;
@@ -40,6 +42,9 @@ pub(crate) struct Backend {
     /// One permit for each connection that is open, used or idle.
     room: Arc<Semaphore>,
     capacity: u32,
+    /// Permits for connections that run one KILL, beyond those of `room`: what holds all of these
+    /// may be what has to be killed.
+    spare: Arc<Semaphore>,
 }
 
 /// What must be equal for a session to take over another's connection: the account, and every
@@ -99,6 +104,7 @@ impl Backend {
             idle: Mutex::default(),
             room: Arc::new(Semaphore::new(config.max_connections as usize)),
             capacity: config.max_connections,
+            spare: Arc::new(Semaphore::new(kill::SPARE)),
             server,
             metrics,
         })
@@ -194,6 +200,7 @@ impl Backend {
     /// Takes all idle connections, for good: the proxy is about to end.
     pub(crate) fn close(&self) -> Vec<Link> {
         self.room.close();
+        self.spare.close();
         self.lock_idle().drain(..).map(|one| one.link).collect()
     }
 

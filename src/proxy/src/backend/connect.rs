@@ -209,6 +209,7 @@ pub(super) async fn open(
         backend: backend.clone(),
         key,
         vendor,
+        thread_id: greeting.thread_id,
         schema: Schema::None,
         opened: Instant::now(),
         was_reset: false,

@@ -21,6 +21,9 @@ pub(crate) struct Link {
     pub(crate) backend: Arc<Backend>,
     pub(crate) key: Key,
     pub(crate) vendor: Vendor,
+    /// The server's id of the connection, from its greeting: what KILL takes there.
+    #[allow(dead_code, reason = "abandoned statements and ids come next")]
+    pub(crate) thread_id: u32,
     pub(crate) schema: Schema,
     pub(crate) opened: Instant,
     /// COM_RESET_CONNECTION was executed since the login.
@@ -38,9 +41,7 @@ impl Link {
     /// Makes the connection look as after a login of the session's own, with this schema.
     pub(crate) async fn begin(&mut self, schema: Option<&Bytes>) -> Result<(), ConnectError> {
         if let Some(names) = self.set_names() {
-            let mut query = BytesMut::new();
-            Query::new(names.as_bytes()).encode(&mut query, self.key.capabilities);
-            self.ask(CommandCode::QUERY, &query[1..]).await?;
+            self.run(&names).await?;
         }
         if let Some(wanted) = schema
             && self.schema != Schema::Named(wanted.clone())
@@ -76,6 +77,13 @@ impl Link {
         self.ask(CommandCode::RESET_CONNECTION, b"").await?;
         self.was_reset = true;
         Ok(())
+    }
+
+    /// Runs a statement that gives no rows.
+    pub(crate) async fn run(&mut self, sql: &str) -> Result<(), ConnectError> {
+        let mut query = BytesMut::new();
+        Query::new(sql.as_bytes()).encode(&mut query, self.key.capabilities);
+        self.ask(CommandCode::QUERY, &query[1..]).await
     }
 
     /// Says goodbye, so that the server does not count an aborted client.
