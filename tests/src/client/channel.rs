@@ -9,6 +9,7 @@ use std::{
     net::{Shutdown, TcpStream},
     os::unix::net::UnixStream,
     sync::Arc,
+    time::Duration,
 };
 use wire::compress::{Codec, Contexts, End, Method};
 
@@ -81,6 +82,24 @@ impl Channel {
         match self {
             Self::Compressed(over) => over.below.write_all(bytes),
             other => other.write_all(bytes),
+        }
+    }
+
+    /// Reads wait no longer than this.
+    pub(super) fn read_timeout(&self, limit: Duration) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.set_read_timeout(Some(limit)),
+            Self::Unix(stream) => stream.set_read_timeout(Some(limit)),
+            Self::Tls(stream) => stream.sock.set_read_timeout(Some(limit)),
+            Self::Compressed(over) => over.below.read_timeout(limit),
+        }
+    }
+
+    /// Reads what no compression has touched.
+    pub(super) fn read_below(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Compressed(over) => over.below.read(buffer),
+            other => other.read(buffer),
         }
     }
 

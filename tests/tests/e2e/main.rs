@@ -20,8 +20,10 @@ macro_rules! on_both_vendors {
 
 mod big_packets;
 mod compression;
+mod cuts;
 mod drivers;
 mod graceful;
+mod hostile;
 mod login;
 mod memory;
 mod observe;
