@@ -42,8 +42,14 @@ impl Held {
 
     /// Waits until `proxy` holds no more than this, and its log tells of no panic.
     pub fn until_again(self, proxy: &Proxy) -> Result<()> {
+        self.until_again_with(proxy, || ())
+    }
+
+    /// Like [`Held::until_again`]; does something before each look.
+    pub fn until_again_with(self, proxy: &Proxy, mut before_each: impl FnMut()) -> Result<()> {
         let mut last = self;
         let waited = wait::until("the proxy to hold what it held before", || {
+            before_each();
             last = Self::by(proxy)?;
             Ok(last.is_within(&self).then_some(()))
         });

@@ -327,7 +327,7 @@ fn cuts(total: usize) -> Vec<(usize, How)> {
     let ways = [How::Fin, How::Rst];
     if Scale::of_this_run() == Scale::Full {
         // a large result is many times the same
-        let step = 1 + total / 20_000;
+        let step = 1 + total / 2_000;
         return (0..=total).step_by(step).flat_map(|n| ways.map(|how| (n, how))).collect();
     }
     const SOME: usize = 24;
