@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::fs;
 
 /// What a Towpath process holds for its clients.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Held {
     /// Clients.
     pub sessions: u64,

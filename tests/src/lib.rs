@@ -3,6 +3,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`cluster`] | the MariaDB and MySQL clusters that `./tests/run` keeps up |
+//! | [`throwaway`] | a server of a test's own, to be killed, stopped, or left without disk |
 //! | [`proxy`] | one Towpath process with a configuration of its own |
 //! | [`relay`] | a relay that notes what passes, and cuts at a chosen byte |
 //! | [`noise`] | random byte strings, and conversations with mistakes in them |
@@ -22,6 +23,7 @@ pub mod program;
 pub mod proxy;
 pub mod relay;
 pub mod skip;
+pub mod throwaway;
 pub mod transcript;
 pub mod wait;
 
@@ -30,6 +32,7 @@ pub use cluster::{Cluster, Schema, Vendor};
 pub use held::Held;
 pub use proxy::{Proxy, Setup};
 pub use relay::{Cut, Relay};
+pub use throwaway::Throwaway;
 
 /// How much a run of the tests does, from `TOWPATH_TEST_SCALE`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use std::{
     fmt, io,
     net::SocketAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -72,6 +72,8 @@ struct Shared {
     passed: Mutex<Vec<Arc<Mutex<Passed>>>>,
     /// Changes when all connections are to end.
     ending: watch::Sender<()>,
+    /// How many there are.
+    open: (Mutex<usize>, Condvar),
     change: Change,
 }
 
@@ -105,6 +107,7 @@ impl Relay {
             cut: Mutex::default(),
             passed: Mutex::default(),
             ending: watch::Sender::new(()),
+            open: (Mutex::new(0), Condvar::new()),
             change: Change(Box::new(change)),
         });
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0"))?;
@@ -129,9 +132,12 @@ impl Relay {
         *lock(&self.shared.cut) = None;
     }
 
-    /// Ends all connections.
+    /// Ends all connections; returns when they have ended.
     pub fn close_all(&self) {
-        let _ = self.shared.ending.send(());
+        self.shared.ending.send_replace(());
+        let (open, changed) = &self.shared.open;
+        let waited = changed.wait_while(lock(open), |open| *open > 0);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 }
 
@@ -141,7 +147,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
         let passed = Arc::new(Mutex::new(Passed::default()));
         lock(&shared.passed).push(Arc::clone(&passed));
         let mut ending = shared.ending.subscribe();
-        ending.mark_unchanged();
+        *lock(&shared.open.0) += 1;
         let shared = Arc::clone(&shared);
         tokio::spawn(async move {
             tokio::select! {
@@ -149,6 +155,8 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
                 // a broken connection is what this is for
                 _ = relay(client, &shared, cut, &passed) => {}
             }
+            *lock(&shared.open.0) -= 1;
+            shared.open.1.notify_all();
         });
     }
 }

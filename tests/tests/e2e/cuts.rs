@@ -62,7 +62,9 @@ fn text(cluster: &Cluster) -> Result<()> {
         notes.add(&client.query(&format!("INSERT INTO t VALUES ({run:06}, 'once')"))?)?;
         notes.add(&client.query("SELEC")?)?;
         notes.add(&client.query("BEGIN")?)?;
-        notes.add(&client.query(&format!("UPDATE t SET b = 'undone' WHERE a = {run:06} LIMIT 1"))?)?;
+        notes.add(
+            &client.query(&format!("UPDATE t SET b = 'undone' WHERE a = {run:06} LIMIT 1"))?,
+        )?;
         notes.add(&client.query("ROLLBACK")?)
     };
     cut_everywhere(&Conversation { cluster, login: |login| login, setup: |setup| setup, script })
@@ -98,9 +100,7 @@ fn file(cluster: &Cluster) -> Result<()> {
 }
 
 fn tls(cluster: &Cluster) -> Result<()> {
-    let setup = |setup: Setup| {
-        setup.listener_tls("require").server("tls = { mode = \"require\" }")
-    };
+    let setup = |setup: Setup| setup.listener_tls("require").server("tls = { mode = \"require\" }");
     cut_everywhere(&Conversation { cluster, login: Login::tls, setup, script: insert_and_select })
 }
 
@@ -202,7 +202,10 @@ impl Conversation<'_> {
         let proxy = (self.setup)(Setup::of(cluster)).start()?;
         let (whole, notes) = self.run(&proxy.address, login, 0);
         whole.context("through the proxy")?;
-        ensure!(notes.replies == expected.replies, "a whole conversation differs from a direct one");
+        ensure!(
+            notes.replies == expected.replies,
+            "a whole conversation differs from a direct one"
+        );
         let none = Held { sessions: 0, attached: 0, outstanding: 0, tasks: 99, descriptors: 99 };
         none.until_again(&proxy)?;
         let held = Held::by(&proxy)?;
@@ -226,7 +229,9 @@ impl Witness {
     /// What run `number` has written is there once or not at all, and nothing that was undone.
     fn nothing_done_twice(&mut self, number: u32) -> Result<()> {
         let (schema, direct) = (&self.schema, &mut self.direct);
-        let sql = format!("SELECT COUNT(*), COUNT(IF(b = 'undone', 1, NULL)) FROM {schema}.t WHERE a = {number}");
+        let sql = format!(
+            "SELECT COUNT(*), COUNT(IF(b = 'undone', 1, NULL)) FROM {schema}.t WHERE a = {number}"
+        );
         let found = direct.rows(&sql)?.concat();
         let count = |n: usize| found[n].clone().unwrap_or_default();
         ensure!(["0", "1"].contains(&count(0).as_str()), "inserted {} times", count(0));
@@ -297,7 +302,6 @@ fn servers_vanish(
             ensure!(notes.replies == expected.replies, "{}: the next session differs", at());
         }
     }
-    eprintln!("OUTCOMES {outcomes:?}");
     // a cut in the server's login is made up for by another connection
     ensure!(outcomes.contains_key("whole"), "{outcomes:?}");
     ensure!(outcomes.contains_key("told 9007"), "{outcomes:?}");

@@ -22,6 +22,7 @@ mod big_packets;
 mod compression;
 mod cuts;
 mod drivers;
+mod faults;
 mod graceful;
 mod hostile;
 mod login;
