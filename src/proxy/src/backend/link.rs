@@ -98,7 +98,11 @@ impl Link {
         put_packet(&mut packet, 0, &[&[code.0], payload].concat());
         self.io.write_all(&packet).await?;
         self.io.flush().await?;
-        let reply = read_message(&mut self.io, &mut BytesMut::new(), REPLY_LIMIT).await?.payload();
+        let mut read = BytesMut::new();
+        let reply = read_message(&mut self.io, &mut read, REPLY_LIMIT).await?.payload();
+        if !read.is_empty() {
+            return Err(ConnectError::Protocol(format!("more than a reply to {}", code.name())));
+        }
         match reply.first() {
             Some(0x00) => Ok(()),
             Some(0xFF) => Err(ConnectError::Refused(ErrPacket::decode(&reply)?)),
