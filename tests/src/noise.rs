@@ -37,6 +37,18 @@ impl Noise {
         }
     }
 
+    /// The payload of a packet: a recorded one with mistakes, or any.
+    pub fn payload(&mut self) -> Vec<u8> {
+        if self.random.u8(..4) == 0 {
+            return self.bytes(60);
+        }
+        let mut payload = self.random.choice(&self.recorded).cloned().unwrap_or_default();
+        for _ in 0..self.random.usize(1..3) {
+            self.mistake(&mut payload);
+        }
+        payload
+    }
+
     /// One mistake in `string`.
     pub fn mistake(&mut self, string: &mut Vec<u8>) {
         if string.is_empty() {

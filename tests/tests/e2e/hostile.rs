@@ -4,7 +4,8 @@
 use anyhow::{Context, Result, ensure};
 use bytes::BytesMut;
 use e2e::{
-    Client, Cluster, Held, Login, Proxy, Relay, Scale, Setup, client::throw, noise::Noise, skip,
+    Client, Cluster, Held, Login, Proxy, Relay, Scale, Setup, Vendor, client::throw, noise::Noise,
+    skip,
 };
 use std::{
     ops::ControlFlow,
@@ -23,6 +24,8 @@ on_both_vendors!(
     in_place_of_commands,
     in_place_of_frames,
     in_place_of_replies,
+    answered_as_by_a_server,
+    an_option_is_not_left_behind,
 );
 
 /// Clients at once.
@@ -147,6 +150,110 @@ fn in_place_of_replies(cluster: &Cluster) -> Result<()> {
     }
     Ok(())
 }
+
+/// Whole packets with mistakes in them: what comes back is what the server itself answers.
+fn answered_as_by_a_server(cluster: &Cluster) -> Result<()> {
+    let account = Powerless::new(cluster)?;
+    // statements are counted from the beginning on a connection of one's own
+    let proxy = account.setup().append("[backend]\npool_max_idle = 0").start()?;
+    let (_, streams) = recorded(&proxy, &account.login)?;
+    let recorded: Vec<_> = streams.iter().flat_map(|stream| payloads(stream)).collect();
+    let mut noise = Noise::new(seed(), recorded);
+    for n in 0..in_all(20_000) {
+        let payload = noise.payload();
+        let code = payload.first().copied().map(CommandCode);
+        // MariaDB reads a statement's number behind the end of a packet that is too short for one
+        let short = payload.len() < 5 && code.is_some_and(|code| (0x17..=0x1C).contains(&code.0));
+        let by_chance = short && cluster.vendor == Vendor::MariaDb;
+        if by_chance || code.is_none_or(|code| DIFFERENT.contains(&code)) {
+            continue;
+        }
+        let direct = answer(&cluster.addresses[0], &account.login, &payload)?;
+        let proxied = answer(&proxy.address, &account.login, &payload)?;
+        ensure!(
+            direct == proxied,
+            "command {n}, {}\n  directly {}\n  proxied  {}",
+            payload.escape_ascii(),
+            direct.escape_ascii(),
+            proxied.escape_ascii()
+        );
+    }
+    Ok(())
+}
+
+/// COM_SET_OPTION outlives COM_RESET_CONNECTION; the next session must not have what it has not asked
+/// for, nor lack what it has.
+fn an_option_is_not_left_behind(cluster: &Cluster) -> Result<()> {
+    let proxy = Proxy::start(cluster)?;
+    let several = Capabilities::MULTI_STATEMENTS;
+    for (login, option) in [(cluster.admin(), 0), (cluster.admin().with(several), 1)] {
+        let expected = Client::connect(&cluster.addresses[0], &login)?.query("DO 1; DO 2")?;
+        for turn in 0..5 {
+            let mut client = proxy.connect(&login)?;
+            let reply = client.query("DO 1; DO 2")?;
+            ensure!(reply.raw == expected.raw, "turn {turn}, option {option}: {reply:?}");
+            ensure!(client.command(CommandCode::SET_OPTION, &[option, 0])?.error().is_none());
+            let changed = client.query("DO 1; DO 2")?;
+            ensure!(changed.error().is_some() != expected.error().is_some(), "no effect");
+            client.quit()?;
+        }
+    }
+    Ok(())
+}
+
+/// All that a new connection answers to a command and the COM_PING behind it.
+fn answer(address: &str, login: &Login, payload: &[u8]) -> Result<Vec<u8>> {
+    let mut client = Client::connect(address, login)?;
+    let prepared = client.prepare("SELECT ? AS v, ? AS w")?;
+    let mut payload = payload.to_vec();
+    let id = prepared.id();
+    let of_a_statement = (0x17..=0x1A).contains(&payload[0]) || payload[0] == 0x1C;
+    if of_a_statement && let Some(field) = payload.get_mut(1..5) {
+        field.copy_from_slice(&id.to_le_bytes());
+    }
+    let mut bytes = BytesMut::new();
+    packet::put_packet(&mut bytes, 0, &payload);
+    packet::put_packet(&mut bytes, 0, &[CommandCode::PING.0]);
+    let mut heard = client.last_words(&bytes)?;
+    if payload[0] == CommandCode::STMT_PREPARE.0
+        && let Some(id) = heard.get_mut(5..9)
+    {
+        id.fill(0);
+    }
+    // the number that the connection gave the statement, where an error's text holds it
+    let number = format!("({id})");
+    if let Some(at) = heard.windows(number.len()).position(|part| part == number.as_bytes()) {
+        heard.drain(at..at + number.len());
+        // the packet is shorter by as much, in the text only
+        heard[0] -= number.len() as u8;
+    }
+    // MySQL's word to a client that has closed its sending side, which Towpath does not pass on
+    let word = b"\xFF\x86\x04#08S01Got an error reading communication packets";
+    if heard.ends_with(word) {
+        heard.truncate(heard.len() - 4 - word.len());
+    }
+    Ok(heard)
+}
+
+/// The payloads of a stream of packets.
+fn payloads(stream: &[u8]) -> Vec<Vec<u8>> {
+    let mut rest = BytesMut::from(stream);
+    let next = || packet::take_message(&mut rest, usize::MAX).ok().flatten();
+    std::iter::from_fn(next).map(|message| message.payload().to_vec()).collect()
+}
+
+/// Commands whose replies differ from connection to connection, or that are the proxy's to answer.
+const DIFFERENT: [CommandCode; 8] = [
+    // MySQL closes behind the reply: the next command gets 9007
+    CommandCode::SUBSCRIBE_GROUP_REPLICATION_STREAM,
+    CommandCode::QUIT,
+    CommandCode::STATISTICS,
+    CommandCode::PROCESS_INFO,
+    CommandCode::PROCESS_KILL,
+    CommandCode::CHANGE_USER,
+    CommandCode::BINLOG_DUMP,
+    CommandCode::BINLOG_DUMP_GTID,
+];
 
 /// Throws `total` strings of noise and looks what remains.
 fn throw_all(
