@@ -86,7 +86,8 @@ impl State {
     /// The session's connection to the server that is named, or to one that stands in for it.
     async fn connection(&mut self, target: Target, command: &Command) -> Result<&mut Held> {
         let there = |held: &Held| held.target.server.id == target.server.id;
-        let at = match self.held.iter().position(there) {
+        let held = self.held.iter().position(there);
+        let at = match held {
             Some(at) => at,
             None => {
                 let (link, target) = self.attach(target, command).await?;
@@ -101,7 +102,7 @@ impl State {
 
     /// Tries the named server, then the others of its hostgroup, again and again until the budget
     /// is used up. Nothing has been sent, so each of them is as good.
-    async fn attach(&self, target: Target, command: &Command) -> Result<(Link, Target)> {
+    async fn attach(&mut self, target: Target, command: &Command) -> Result<(Link, Target)> {
         let session = command.session();
         let enters = command.asker() == LOGIN;
         let settings = &self.shared.settings;
