@@ -116,17 +116,14 @@ fn thousands_of_small_packets(cluster: &Cluster) -> Result<()> {
     client.quit()
 }
 
-/// ERR 1156 and the end, whatever came before or is to follow. Its sequence id is not compared.
+/// ERR 1156 and the end, whatever came before or is to follow.
 fn packets_out_of_order(cluster: &Cluster) -> Result<()> {
     let proxy = Proxy::start(cluster)?;
     for odd in [&b"\x01\0\0\x05\x0E"[..], b"\0\0\0\x03", b"\x01\0\0\xFF\x0E"] {
         let heard = |address: &str| -> Result<Vec<u8>> {
             let client = Client::connect(address, &cluster.admin())?;
             let ping = client.framed(CommandCode::PING, b"");
-            let mut heard = client.last_words(&[&ping, odd, &ping].concat())?;
-            let id = heard.iter().position(|byte| *byte == b'!').context("no ERR packet")? + 3;
-            heard[id] = 0;
-            Ok(heard)
+            client.last_words(&[&ping, odd, &ping].concat())
         };
         let (direct, proxied) = (heard(&cluster.addresses[0])?, heard(&proxy.address)?);
         ensure!(direct == proxied, "{direct:?} {proxied:?}");

@@ -203,6 +203,7 @@ pub(super) async fn open(
     if let Some(method) = compression {
         io.compress(method, End::Client, read);
     }
+    let multi_statements = key.capabilities.contains(Capabilities::MULTI_STATEMENTS);
     let vendor = if greeting.is_mariadb() { Vendor::MariaDb } else { Vendor::MySql };
     Ok(Link {
         io,
@@ -214,6 +215,7 @@ pub(super) async fn open(
         schema: Schema::None,
         opened: Instant::now(),
         was_reset: false,
+        multi_statements,
         _room: room,
     })
 }
