@@ -4,6 +4,7 @@ pub(crate) mod connect;
 pub(crate) mod connection;
 pub(crate) mod dispatch;
 pub(crate) mod kill;
+mod lasting;
 pub(crate) mod link;
 mod release;
 mod schema;

@@ -26,6 +26,7 @@ on_both_vendors!(
     in_place_of_replies,
     answered_as_by_a_server,
     an_option_is_not_left_behind,
+    a_role_is_not_left_behind,
 );
 
 /// Clients at once.
@@ -201,6 +202,29 @@ fn an_option_is_not_left_behind(cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
+/// SET ROLE outlives COM_RESET_CONNECTION; what a role may do, only the session may that has set it.
+fn a_role_is_not_left_behind(cluster: &Cluster) -> Result<()> {
+    let account = Powerless::new(cluster)?;
+    let (user, role) = (&account.login.user, format!("{}_r", account.login.user));
+    let mut direct = cluster.direct()?;
+    direct.must(&format!("DROP ROLE IF EXISTS {role}"))?;
+    direct.must(&format!("CREATE ROLE {role}"))?;
+    direct.must(&format!("GRANT {role} TO {user}"))?;
+    let proxy = account.setup().start()?;
+    let current = "SELECT CURRENT_ROLE()";
+    let expected = Client::connect(&cluster.addresses[0], &account.login)?.rows(current)?;
+    for set in [format!("SET ROLE {role}"), format!("SET /* a comment */ ROLE {role}")] {
+        for turn in 0..3 {
+            let mut client = proxy.connect(&account.login)?;
+            ensure!(client.rows(current)? == expected, "{set}, turn {turn}");
+            client.must(&set)?;
+            ensure!(client.rows(current)? != expected, "no effect");
+            client.quit()?;
+        }
+    }
+    direct.must(&format!("DROP ROLE {role}"))
+}
+
 /// All that a new connection answers to a command and the COM_PING behind it.
 fn answer(address: &str, login: &Login, payload: &[u8]) -> Result<Vec<u8>> {
     let mut client = Client::connect(address, login)?;
@@ -243,9 +267,7 @@ fn payloads(stream: &[u8]) -> Vec<Vec<u8>> {
 }
 
 /// Commands whose replies differ from connection to connection, or that are the proxy's to answer.
-const DIFFERENT: [CommandCode; 8] = [
-    // MySQL closes behind the reply: the next command gets 9007
-    CommandCode::SUBSCRIBE_GROUP_REPLICATION_STREAM,
+const DIFFERENT: [CommandCode; 7] = [
     CommandCode::QUIT,
     CommandCode::STATISTICS,
     CommandCode::PROCESS_INFO,

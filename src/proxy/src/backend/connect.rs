@@ -2,6 +2,7 @@
 
 use super::{
     Backend, Key,
+    lasting::Lasting,
     link::{Link, read_message},
     schema::Schema,
 };
@@ -203,7 +204,7 @@ pub(super) async fn open(
     if let Some(method) = compression {
         io.compress(method, End::Client, read);
     }
-    let multi_statements = key.capabilities.contains(Capabilities::MULTI_STATEMENTS);
+    let lasting = Lasting::of(key.capabilities);
     let vendor = if greeting.is_mariadb() { Vendor::MariaDb } else { Vendor::MySql };
     Ok(Link {
         io,
@@ -215,7 +216,7 @@ pub(super) async fn open(
         schema: Schema::None,
         opened: Instant::now(),
         was_reset: false,
-        multi_statements,
+        lasting,
         _room: room,
     })
 }

@@ -108,7 +108,7 @@ async fn exchange(mut wire: Loan<Wire>, command: Command) -> Result<Reply> {
     };
     let sent = sent.await;
     drop(packets);
-    link.follow_option(&command);
+    link.lasting.follow(&command);
     let answer = answered(&command, link.vendor);
     if !answer.has_reply() {
         wire.state = if sent.is_ok() { State::Clean } else { State::Broken };

@@ -3,15 +3,14 @@
 use super::{
     Backend, Key,
     connect::{ConnectError, Vendor},
+    lasting::Lasting,
     schema::Schema,
 };
 use crate::{buffer, config::Account, stream::Stream};
 use bytes::{Bytes, BytesMut};
-use chain::Command;
 use std::{io, sync::Arc, time::Instant};
 use tokio::{io::AsyncWriteExt, sync::OwnedSemaphorePermit};
 use wire::{
-    capability::Capabilities,
     command::{CommandCode, Query},
     err::ErrPacket,
     packet::{Message, put_packet, take_message},
@@ -31,8 +30,7 @@ pub(crate) struct Link {
     pub(crate) opened: Instant,
     /// COM_RESET_CONNECTION was executed since the login.
     pub(crate) was_reset: bool,
-    /// Whether one command may have several statements: by the login, then by COM_SET_OPTION.
-    pub(crate) multi_statements: bool,
+    pub(crate) lasting: Lasting,
     pub(crate) _room: OwnedSemaphorePermit,
 }
 
@@ -78,13 +76,10 @@ impl Link {
     }
 
     /// Undoes what a session has done: transaction, variables, temporary tables, locks, statements.
-    /// The option of COM_SET_OPTION outlives the server's reset.
     pub(crate) async fn reset(&mut self) -> Result<(), ConnectError> {
         self.ask(CommandCode::RESET_CONNECTION, b"").await?;
-        let wanted = self.key.capabilities.contains(Capabilities::MULTI_STATEMENTS);
-        if self.multi_statements != wanted {
-            self.ask(CommandCode::SET_OPTION, &[u8::from(!wanted), 0]).await?;
-            self.multi_statements = wanted;
+        if let Some(option) = self.lasting.option_to_restore() {
+            self.ask(CommandCode::SET_OPTION, &option).await?;
         }
         self.was_reset = true;
         Ok(())
@@ -95,17 +90,6 @@ impl Link {
         let mut query = BytesMut::new();
         Query::new(sql.as_bytes()).encode(&mut query, self.key.capabilities);
         self.ask(CommandCode::QUERY, &query[1..]).await
-    }
-
-    /// Notes what a COM_SET_OPTION asks for. Servers refuse any other value.
-    pub(crate) fn follow_option(&mut self, command: &Command) {
-        if command.code() == CommandCode::SET_OPTION {
-            match command.payload() {
-                [0, 0, ..] => self.multi_statements = true,
-                [1, 0, ..] => self.multi_statements = false,
-                _ => {}
-            }
-        }
     }
 
     /// Says goodbye, so that the server does not count an aborted client.
