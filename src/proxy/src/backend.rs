@@ -4,6 +4,7 @@ pub(crate) mod connect;
 pub(crate) mod connection;
 pub(crate) mod dispatch;
 pub(crate) mod kill;
+mod lasting;
 pub(crate) mod link;
 mod release;
 mod schema;
@@ -132,7 +133,7 @@ impl Backend {
         let schema = session.schema.as_ref().filter(|_| !enters);
         let key = Key::of(session, account);
         while let Some(mut link) = self.take_idle(&key, session) {
-            match link.begin(schema).await {
+            match self.in_time(link.begin(schema)).await {
                 Ok(()) => return Ok(link),
                 // It went away while it was idle: the next one, or a new one.
                 Err(ConnectError::Io(_)) => {}
@@ -140,13 +141,20 @@ impl Backend {
             }
         }
         let room = self.room(deadline).await?;
-        let timeout = self.connect_timeout();
-        let opened = tokio::time::timeout(timeout, connect::open(self, key, account, room));
-        let opened = opened.await.unwrap_or(Err(ConnectError::Timeout(timeout)));
+        let opened = self.in_time(connect::open(self, key, account, room)).await;
         self.metrics.connected(opened.is_ok());
         let mut link = opened?;
-        link.begin(schema).await?;
+        self.in_time(link.begin(schema)).await?;
         Ok(link)
+    }
+
+    /// A server that has stopped answering must not use up more than one attempt's time.
+    async fn in_time<T>(
+        &self,
+        step: impl Future<Output = Result<T, ConnectError>>,
+    ) -> Result<T, ConnectError> {
+        let timeout = self.connect_timeout();
+        tokio::time::timeout(timeout, step).await.unwrap_or(Err(ConnectError::Timeout(timeout)))
     }
 
     /// A place among the connections that the server may have. An idle connection of another kind

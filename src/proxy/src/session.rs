@@ -143,7 +143,8 @@ async fn next_command(
         Ok(Some(message)) if message.seq != 0 => {
             let refusal =
                 ErrPacket::new(codes::ER_NET_PACKETS_OUT_OF_ORDER, "Got packets out of order");
-            let _ = refuse(client, message.next_seq, &refusal).await;
+            // Servers begin anew with it, whatever the id was.
+            let _ = refuse(client, 0, &refusal).await;
             Err(Ended::Client(Error::client("a command with a wrong sequence id")))
         }
         Ok(message) => Ok(message),

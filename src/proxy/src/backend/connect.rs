@@ -2,6 +2,7 @@
 
 use super::{
     Backend, Key,
+    lasting::Lasting,
     link::{Link, read_message},
     schema::Schema,
 };
@@ -203,6 +204,7 @@ pub(super) async fn open(
     if let Some(method) = compression {
         io.compress(method, End::Client, read);
     }
+    let lasting = Lasting::of(key.capabilities);
     let vendor = if greeting.is_mariadb() { Vendor::MariaDb } else { Vendor::MySql };
     Ok(Link {
         io,
@@ -214,6 +216,7 @@ pub(super) async fn open(
         schema: Schema::None,
         opened: Instant::now(),
         was_reset: false,
+        lasting,
         _room: room,
     })
 }
@@ -238,8 +241,18 @@ async fn secured(
     let mut payload = BytesMut::new();
     login.ssl_request().encode(&mut payload);
     let seq = send(&mut io, seq, &payload).await?;
-    let io = tls.connector.connect(tls.name.clone(), io).await.map_err(ConnectError::Tls)?;
+    let io = tls.connector.connect(tls.name.clone(), io).await.map_err(handshake_failed)?;
     Ok((TlsStream::from(io).into(), seq))
+}
+
+/// What rustls finds wrong will be wrong again; that the connection broke may pass.
+fn handshake_failed(error: io::Error) -> ConnectError {
+    match error.kind() {
+        io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::Other => {
+            ConnectError::Tls(error)
+        }
+        _ => ConnectError::Io(error),
+    }
 }
 
 async fn send(io: &mut Stream, seq: u8, payload: &[u8]) -> io::Result<u8> {

@@ -12,6 +12,9 @@ impl Link {
     pub(crate) fn release(mut self) {
         let Ok(runtime) = Handle::try_current() else { return };
         runtime.spawn(async move {
+            if self.lasting.is_for_good() {
+                return self.quit().await;
+            }
             match tokio::time::timeout(RESET_TIMEOUT, self.reset()).await {
                 Ok(Ok(())) => {
                     let backend = self.backend.clone();
