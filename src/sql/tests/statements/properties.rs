@@ -218,7 +218,8 @@ proptest! {
     fn a_kill_with_another_id_is_the_same_kill(
         text in any_text(), kept in 0..4_usize, id: u64, dialect in any_dialect()
     ) {
-        let text = [&b"KILL "[..], id.to_string().as_bytes(), &text[..kept.min(text.len())]].concat();
+        let tail = &text[..kept.min(text.len())];
+        let text = [format!("KILL {id} ").as_bytes(), tail].concat();
         if let Some(found) = kill(&text, dialect) {
             prop_assert_eq!(found.id, id);
             let (before, after) = (&text[..found.span.start], &text[found.span.end..]);
