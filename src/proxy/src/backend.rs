@@ -3,7 +3,6 @@
 pub(crate) mod connect;
 pub(crate) mod connection;
 pub(crate) mod dispatch;
-#[allow(dead_code, reason = "abandoned statements and ids come next")]
 pub(crate) mod kill;
 pub(crate) mod link;
 mod release;
@@ -113,6 +112,11 @@ impl Backend {
     /// How long one attempt to connect may take.
     pub(crate) fn connect_timeout(&self) -> Duration {
         self.settings.connect_timeout
+    }
+
+    /// Whether a statement is killed whose client has gone.
+    pub(crate) fn kills_abandoned(&self) -> bool {
+        self.settings.kill_abandoned
     }
 
     /// A connection in the state of a session that has just logged in: an idle one that fits, or a

@@ -208,6 +208,7 @@ pub(super) async fn open(
         io,
         backend: backend.clone(),
         key,
+        account: account.clone(),
         vendor,
         thread_id: greeting.thread_id,
         schema: Schema::None,

@@ -7,6 +7,7 @@ use wire::capability::Capabilities;
 
 /// What a KILL ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code, reason = "a client's KILL QUERY comes next")]
 pub(crate) enum Scope {
     /// The statement at work. The connection goes on.
     Query,

@@ -5,7 +5,7 @@ use super::{
     connect::{ConnectError, Vendor},
     schema::Schema,
 };
-use crate::{buffer, stream::Stream};
+use crate::{buffer, config::Account, stream::Stream};
 use bytes::{Bytes, BytesMut};
 use std::{io, sync::Arc, time::Instant};
 use tokio::{io::AsyncWriteExt, sync::OwnedSemaphorePermit};
@@ -20,9 +20,10 @@ pub(crate) struct Link {
     pub(crate) io: Stream,
     pub(crate) backend: Arc<Backend>,
     pub(crate) key: Key,
+    /// Who has logged in.
+    pub(crate) account: Account,
     pub(crate) vendor: Vendor,
     /// The server's id of the connection, from its greeting: what KILL takes there.
-    #[allow(dead_code, reason = "abandoned statements and ids come next")]
     pub(crate) thread_id: u32,
     pub(crate) schema: Schema,
     pub(crate) opened: Instant,
