@@ -23,6 +23,8 @@ mod big_packets;
 mod compression;
 mod drivers;
 mod graceful;
+mod ids;
+mod kill;
 mod login;
 mod memory;
 mod observe;
