@@ -3,11 +3,13 @@
 pub(crate) mod connect;
 pub(crate) mod connection;
 pub(crate) mod dispatch;
+mod ids;
 pub(crate) mod kill;
 mod lasting;
 pub(crate) mod link;
 mod release;
 mod schema;
+pub(crate) mod sessions;
 
 use crate::{
     config::{self, Account},

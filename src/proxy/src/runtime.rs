@@ -2,7 +2,7 @@
 
 use crate::{
     admin,
-    backend::{Backend, Backends, dispatch::Shared},
+    backend::{Backend, Backends, dispatch::Shared, sessions::Sessions},
     config::{self, Config, ListenerTlsMode},
     greeter::{Greeter, Model},
     listen::{self, Acceptor},
@@ -19,10 +19,7 @@ use crate::{
 use chain::{HostgroupId, Server, Topology, session::Peer, topology};
 use std::{
     io,
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering::Relaxed},
-    },
+    sync::Arc,
     time::{Duration, Instant},
 };
 use tokio::{net::TcpListener, sync::Semaphore};
@@ -60,7 +57,7 @@ struct Common {
     metrics: Arc<Metrics>,
     room: Arc<Semaphore>,
     login_timeout: Duration,
-    next_id: AtomicU32,
+    ids: Arc<Sessions>,
     /// No new work begins.
     draining: Arc<Signal>,
     /// The grace is over.
@@ -87,7 +84,7 @@ impl Proxy {
             metrics: metrics.clone(),
             room: Arc::new(Semaphore::new(config.limits.max_connections as usize)),
             login_timeout: config.limits.login_timeout,
-            next_id: AtomicU32::new(0),
+            ids: Arc::default(),
             draining: Arc::default(),
             cut: Signal::default(),
             sessions: TaskTracker::new(),
@@ -114,6 +111,7 @@ impl Proxy {
                     chain,
                     backends: backends.clone(),
                     settings: config.backend.clone(),
+                    sessions: common.ids.clone(),
                 }),
                 topology: topology.clone(),
                 metrics: metrics.clone(),
@@ -265,7 +263,7 @@ async fn session(
         return client.turn_away().await;
     };
     let counted = common.metrics.session();
-    let id = (1 << 31) | common.next_id.fetch_add(1, Relaxed);
+    let id = common.ids.new_id();
     let login = entrance.login(&mut client, &context, peer, id);
     let login = tokio::time::timeout(common.login_timeout, login).await;
     let mut logged_in = match login {

@@ -26,6 +26,8 @@ mod drivers;
 mod faults;
 mod graceful;
 mod hostile;
+mod ids;
+mod kill;
 mod login;
 mod memory;
 mod observe;

@@ -138,7 +138,7 @@ impl Entrance {
             // that happens again and again.
             Err(error) if greeting.is_mariadb() && refusals < REFUSALS => {
                 tracing::debug!(session = session.id, %error, "change of user refused");
-                let stack = stack(context, &admitted.user().backend);
+                let stack = stack(context, &admitted.user().backend, session.id);
                 let session = session.anew();
                 Ok(LoggedIn { session, stack, greeting, admitted, refusals: refusals + 1 })
             }
@@ -171,7 +171,7 @@ impl Entrance {
             hostgroup: HostgroupId(user.hostgroup),
             topology: context.topology.clone(),
         });
-        let mut stack = stack(context, &user.backend);
+        let mut stack = stack(context, &user.backend, session.id);
         let schema = request.schema;
         if schema.is_empty() {
             let mut payload = BytesMut::new();
