@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-use wire::{Capabilities, auth::Plugin};
+use wire::{Attributes, Capabilities, auth::Plugin};
 
 /// An account, and how to log in with it.
 #[derive(Clone, Debug)]
@@ -25,6 +25,7 @@ pub struct Login {
     pub(super) plugin: Option<Plugin>,
     pub(super) tls: Option<Tls>,
     pub(super) zstd_level: u8,
+    pub(super) attributes: Attributes,
 }
 
 /// What the client asks of TLS.
@@ -59,6 +60,7 @@ impl Login {
             plugin: None,
             tls: None,
             zstd_level: 3,
+            attributes: Attributes::default(),
         }
     }
 
@@ -78,6 +80,17 @@ impl Login {
     pub fn without(mut self, some: Capabilities) -> Self {
         self.capabilities = self.capabilities.difference(some);
         self
+    }
+
+    /// With connection attributes.
+    pub fn attributes(self, attributes: &[(&str, &str)]) -> Self {
+        self.all_attributes(attributes.iter().copied().collect())
+    }
+
+    /// With these connection attributes, whether they add up or not.
+    pub fn all_attributes(mut self, attributes: Attributes) -> Self {
+        self.attributes = attributes;
+        self.with(Capabilities::CONNECT_ATTRS)
     }
 
     /// Begins with this authentication plugin, whatever the greeting names.

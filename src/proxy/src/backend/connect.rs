@@ -27,6 +27,7 @@ use tokio::{
 use tokio_rustls::{TlsConnector, TlsStream};
 use wire::{
     DecodeError,
+    attributes::Attributes,
     auth::{ClientAuth, client},
     capability::Capabilities,
     compress::{End, Method},
@@ -151,6 +152,7 @@ pub(super) async fn open(
     backend: &Arc<Backend>,
     key: Key,
     account: &Account,
+    attributes: Attributes,
     room: OwnedSemaphorePermit,
 ) -> Result<Link, ConnectError> {
     let mut io = backend.endpoint.connect().await?;
@@ -168,8 +170,11 @@ pub(super) async fn open(
         // The server's default for one that the handshake has no room for.
         collation: u8::try_from(key.collation).unwrap_or(0),
         user: account.user.as_bytes().to_vec(),
+        attributes: attributes.clone(),
         ..LoginRequest::default()
     };
+    let told = greeting.capabilities.intersection(Capabilities::CONNECT_ATTRS);
+    login.capabilities = login.capabilities.union(told);
     let offered = |method: &Method| greeting.capabilities.contains(method.capability());
     let compression = backend.endpoint.compression.filter(offered);
     if let Some(method) = compression {
@@ -190,16 +195,7 @@ pub(super) async fn open(
     let mut payload = BytesMut::new();
     login.encode(&mut payload);
     send(&mut io, seq, &payload).await?;
-    loop {
-        let message = read_message(&mut io, &mut read, LIMIT).await?;
-        match auth.receive(&message.payload())? {
-            client::Step::Send(payload) => {
-                send(&mut io, message.next_seq, payload.expose()).await?;
-            }
-            client::Step::Read => {}
-            client::Step::Done(_) => break,
-        }
-    }
+    authenticate(&mut io, &mut read, &mut auth).await?;
     if let Some(method) = compression {
         io.compress(method, End::Client, read);
     }
@@ -209,11 +205,33 @@ pub(super) async fn open(
         backend: backend.clone(),
         key,
         vendor,
+        nonce: greeting.nonce,
+        plugin: greeting.plugin,
+        capabilities: login.capabilities,
+        attributes,
         schema: Schema::None,
         opened: Instant::now(),
         was_reset: false,
         _room: room,
     })
+}
+
+/// Takes a login that has been sent to its end.
+pub(super) async fn authenticate(
+    io: &mut Stream,
+    read: &mut BytesMut,
+    auth: &mut ClientAuth,
+) -> Result<(), ConnectError> {
+    loop {
+        let message = read_message(io, read, LIMIT).await?;
+        match auth.receive(&message.payload())? {
+            client::Step::Send(payload) => {
+                send(io, message.next_seq, payload.expose()).await?;
+            }
+            client::Step::Read => {}
+            client::Step::Done(_) => return Ok(()),
+        }
+    }
 }
 
 /// The stream under TLS, if both sides want it, and the sequence id that comes next. A unix socket

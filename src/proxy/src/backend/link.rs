@@ -10,6 +10,9 @@ use bytes::{Bytes, BytesMut};
 use std::{io, sync::Arc, time::Instant};
 use tokio::{io::AsyncWriteExt, sync::OwnedSemaphorePermit};
 use wire::{
+    attributes::Attributes,
+    auth::{Nonce, Plugin},
+    capability::Capabilities,
     command::{CommandCode, Query},
     err::ErrPacket,
     packet::{Message, put_packet, take_message},
@@ -21,6 +24,12 @@ pub(crate) struct Link {
     pub(crate) backend: Arc<Backend>,
     pub(crate) key: Key,
     pub(crate) vendor: Vendor,
+    /// What the server greeted with, for another login on this connection.
+    pub(super) nonce: Nonce,
+    pub(super) plugin: Plugin,
+    /// What the login said.
+    pub(super) capabilities: Capabilities,
+    pub(super) attributes: Attributes,
     pub(crate) schema: Schema,
     pub(crate) opened: Instant,
     /// COM_RESET_CONNECTION was executed since the login.

@@ -126,6 +126,7 @@ impl Entrance {
             auth_response: change.auth_response,
             schema: change.schema,
             plugin: change.plugin,
+            attributes: change.attributes,
             ..LoginRequest::default()
         };
         let collation = if change.collation == 0 { collation } else { change.collation };
@@ -168,6 +169,7 @@ impl Entrance {
             port: self.port,
             capabilities,
             collation,
+            attributes: request.attributes,
             hostgroup: HostgroupId(user.hostgroup),
             topology: context.topology.clone(),
         });
