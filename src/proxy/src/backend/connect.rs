@@ -204,11 +204,16 @@ pub(super) async fn open(
         io,
         backend: backend.clone(),
         key,
+        account: account.clone(),
         vendor,
+<<<<<<< HEAD
         nonce: greeting.nonce,
         plugin: greeting.plugin,
         capabilities: login.capabilities,
         attributes,
+=======
+        thread_id: greeting.thread_id,
+>>>>>>> main
         schema: Schema::None,
         opened: Instant::now(),
         was_reset: false,
