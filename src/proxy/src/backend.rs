@@ -3,11 +3,8 @@
 pub(crate) mod connect;
 pub(crate) mod connection;
 pub(crate) mod dispatch;
-<<<<<<< HEAD
 mod identity;
-=======
 pub(crate) mod kill;
->>>>>>> main
 pub(crate) mod link;
 mod release;
 mod schema;

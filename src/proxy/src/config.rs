@@ -7,6 +7,7 @@
 
 mod address;
 mod checks;
+mod limits;
 mod load;
 mod part;
 mod schema;
@@ -17,9 +18,10 @@ mod user;
 mod tests;
 
 pub use address::Address;
+pub use limits::Limits;
 pub use tables::{
-    Admin, AuthPlugin, Backend, Compression, Hostgroup, Limits, Listener, ListenerTls,
-    ListenerTlsMode, Log, LogFormat, Server, ServerCompression, ServerTls, ServerTlsMode, Shutdown,
+    Admin, AuthPlugin, Backend, Compression, Hostgroup, Listener, ListenerTls, ListenerTlsMode,
+    Log, LogFormat, Server, ServerCompression, ServerTls, ServerTlsMode, Shutdown,
 };
 pub use user::{Account, User};
 

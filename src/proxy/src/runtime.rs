@@ -5,11 +5,13 @@ use crate::{
     backend::{Backend, Backends, dispatch::Shared},
     config::{self, Config, ListenerTlsMode},
     greeter::{Greeter, Model},
+    hosts::Hosts,
     listen::{self, Acceptor},
     metrics::Metrics,
     session::{
         Client, Context, Ended,
-        login::{Entrance, LoggedIn},
+        budget::Budget,
+        login::{Entrance, LoggedIn, broke_off},
         serve,
     },
     tls::{self, TlsError},
@@ -26,6 +28,7 @@ use std::{
 };
 use tokio::{net::TcpListener, sync::Semaphore};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use wire::err::{ErrPacket, codes};
 
 /// A proxy whose sockets are bound and that has not begun to serve.
 pub struct Proxy {
@@ -58,6 +61,10 @@ struct Door {
 struct Common {
     metrics: Arc<Metrics>,
     room: Arc<Semaphore>,
+    /// One permit for each client whose login is not complete.
+    pending: Arc<Semaphore>,
+    hosts: Hosts,
+    budget: Budget,
     login_timeout: Duration,
     next_id: AtomicU32,
     /// No new work begins.
@@ -85,6 +92,12 @@ impl Proxy {
         let common = Arc::new(Common {
             metrics: metrics.clone(),
             room: Arc::new(Semaphore::new(config.limits.max_connections as usize)),
+            pending: Arc::new(Semaphore::new(match config.limits.max_pending_logins {
+                0 => config.limits.max_connections as usize,
+                limit => limit as usize,
+            })),
+            hosts: Hosts::new(&config.limits),
+            budget: Budget::new(config.limits.max_buffered),
             login_timeout: config.limits.login_timeout,
             next_id: AtomicU32::new(0),
             draining: CancellationToken::new(),
@@ -103,6 +116,7 @@ impl Proxy {
                 users: users.clone(),
                 tls: listener_tls(&listener.tls).map_err(at)?,
                 tls_required: listener.tls.mode == ListenerTlsMode::Require,
+                max_packet: usize::try_from(config.limits.max_login_packet).unwrap_or(usize::MAX),
                 address: acceptor.local().into(),
                 port: acceptor.port(),
             });
@@ -118,6 +132,7 @@ impl Proxy {
                 metrics: metrics.clone(),
                 max_command: usize::try_from(config.limits.max_allowed_packet)
                     .unwrap_or(usize::MAX),
+                max_statements: config.limits.max_prepared_statements,
                 wait_timeout: config.limits.wait_timeout,
                 draining: common.draining.clone(),
             });
@@ -240,7 +255,7 @@ async fn accept(door: Door, common: Arc<Common>) {
         match accepted {
             Ok((io, peer)) => {
                 common.metrics.accepted.inc();
-                let client = Client::new(io);
+                let client = Client::new(io, &common.budget);
                 let (entrance, context) = (door.entrance.clone(), door.context.clone());
                 common.sessions.spawn(session(client, peer, entrance, context, common.clone()));
             }
@@ -261,24 +276,41 @@ async fn session(
     common: Arc<Common>,
 ) {
     let Ok(room) = common.room.clone().try_acquire_owned() else {
-        return client.turn_away().await;
+        return client.turn_away(&too_many()).await;
+    };
+    if common.hosts.refuse(peer) {
+        common.metrics.hosts_refused.inc();
+        return client.turn_away(&entrance.greeter.host_is_blocked(peer)).await;
+    }
+    let Ok(pending) = common.pending.try_acquire() else {
+        return client.turn_away(&too_many()).await;
     };
     let counted = common.metrics.session();
     let id = (1 << 31) | common.next_id.fetch_add(1, Relaxed);
     let login = entrance.login(&mut client, &context, peer, id);
     let login = tokio::time::timeout(common.login_timeout, login).await;
+    drop(pending);
     let mut logged_in = match login {
         Ok(Ok(logged_in)) => logged_in,
         failed => {
             common.metrics.login_failures.inc();
             let reason = match failed {
-                Ok(Err(error)) => error.to_string(),
-                _ => format!("no login within {:?}", common.login_timeout),
+                Ok(Err(error)) => {
+                    if broke_off(&error) {
+                        common.hosts.broke_off(peer);
+                    }
+                    error.to_string()
+                }
+                _ => {
+                    common.hosts.broke_off(peer);
+                    format!("no login within {:?}", common.login_timeout)
+                }
             };
             tracing::debug!(session = id, %peer, reason, "login failed");
             return client.close().await;
         }
     };
+    common.hosts.logged_in(peer);
     let ended = loop {
         let LoggedIn { session, stack, .. } = &mut logged_in;
         let ended = tokio::select! {
@@ -301,6 +333,11 @@ async fn session(
         tracing::debug!(session = id, %peer, %error, "session ended");
         client.close().await;
     }
+}
+
+/// The refusal of a client for whom there is no place.
+fn too_many() -> ErrPacket {
+    ErrPacket::new(codes::ER_CON_COUNT_ERROR, "Too many connections")
 }
 
 /// Closes idle connections that are not to be used any more, for ever.

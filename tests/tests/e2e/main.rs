@@ -24,6 +24,7 @@ mod big_packets;
 mod compression;
 mod drivers;
 mod graceful;
+mod limits;
 mod login;
 mod memory;
 mod observe;

@@ -206,14 +206,11 @@ pub(super) async fn open(
         key,
         account: account.clone(),
         vendor,
-<<<<<<< HEAD
         nonce: greeting.nonce,
         plugin: greeting.plugin,
         capabilities: login.capabilities,
         attributes,
-=======
         thread_id: greeting.thread_id,
->>>>>>> main
         schema: Schema::None,
         opened: Instant::now(),
         was_reset: false,

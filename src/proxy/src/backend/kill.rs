@@ -3,7 +3,7 @@
 use super::{Backend, Key, connect, connect::ConnectError};
 use crate::config::Account;
 use std::{fmt, sync::Arc};
-use wire::capability::Capabilities;
+use wire::{attributes::Attributes, capability::Capabilities};
 
 /// What a KILL ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ async fn run(backend: &Arc<Backend>, account: &Account, sql: &str) -> Result<(),
             capabilities: Capabilities::LONG_PASSWORD,
             collation: COLLATION,
         };
-        let mut link = connect::open(backend, key, account, permit).await?;
+        let mut link = connect::open(backend, key, account, Attributes::default(), permit).await?;
         let done = link.run(sql).await;
         link.quit().await;
         done

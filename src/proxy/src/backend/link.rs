@@ -26,17 +26,14 @@ pub(crate) struct Link {
     /// Who has logged in.
     pub(crate) account: Account,
     pub(crate) vendor: Vendor,
-<<<<<<< HEAD
     /// What the server greeted with, for another login on this connection.
     pub(super) nonce: Nonce,
     pub(super) plugin: Plugin,
     /// What the login said.
     pub(super) capabilities: Capabilities,
     pub(super) attributes: Attributes,
-=======
     /// The server's id of the connection, from its greeting: what KILL takes there.
     pub(crate) thread_id: u32,
->>>>>>> main
     pub(crate) schema: Schema,
     pub(crate) opened: Instant,
     /// COM_RESET_CONNECTION was executed since the login.

@@ -1,7 +1,7 @@
 //! The tables of the file, one type each. Their comments are the schema's descriptions.
 
 use super::Address;
-use chain::settings::{ByteSize, HumanDuration, duration, size};
+use chain::settings::{HumanDuration, duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{path::PathBuf, time::Duration};
@@ -38,28 +38,6 @@ pub enum LogFormat {
     Text,
     /// One JSON object a line.
     Json,
-}
-
-/// Bounds on what clients can take.
-#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Limits {
-    /// Client connections of all listeners together; one more is refused with error 1040.
-    #[schemars(range(min = 1))]
-    pub max_connections: u32,
-    /// The largest command, 1 KiB to 1 GiB; a larger one is refused with error 1153.
-    #[serde(with = "size")]
-    #[schemars(with = "ByteSize")]
-    pub max_allowed_packet: u64,
-    /// How long a client may take from connecting until it is logged in.
-    #[serde(with = "duration")]
-    #[schemars(with = "HumanDuration")]
-    pub login_timeout: Duration,
-    /// How long a client may be logged in without a command; then its connection is closed. From
-    /// the first command on the servers' own wait_timeout counts.
-    #[serde(with = "duration")]
-    #[schemars(with = "HumanDuration")]
-    pub wait_timeout: Duration,
 }
 
 /// Where clients connect.
@@ -289,19 +267,6 @@ impl Default for Admin {
 impl Default for Log {
     fn default() -> Self {
         Self { level: "info".to_owned(), format: LogFormat::Auto }
-    }
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            max_connections: 10_000,
-            // MySQL's own default.
-            max_allowed_packet: 64 << 20,
-            login_timeout: Duration::from_secs(10),
-            // The servers' own default.
-            wait_timeout: Duration::from_secs(28_800),
-        }
     }
 }
 

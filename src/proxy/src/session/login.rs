@@ -1,6 +1,6 @@
 //! A client's login: greeting, TLS, authentication, schema.
 
-use super::{Client, Context, call, refuse, stack};
+use super::{Client, Context, call, packet_too_large, refuse, stack, too_large};
 use crate::{
     greeter::Greeter,
     stream::Stream,
@@ -8,7 +8,7 @@ use crate::{
 };
 use bytes::{Bytes, BytesMut};
 use chain::{
-    Command, Error, HostgroupId, Outcome, Reply, Session, Stack,
+    Command, Error, HostgroupId, Origin, Outcome, Reply, Session, Stack,
     command::Asker,
     session::{Peer, View},
 };
@@ -23,7 +23,7 @@ use wire::{
     greeting::Greeting,
     login::{LoginRequest, SslRequest},
     ok::OkPacket,
-    packet::{HEADER_LEN, Message},
+    packet::{HEADER_LEN, Header, Message},
     status::Status,
 };
 
@@ -34,6 +34,8 @@ pub(crate) struct Entrance {
     pub(crate) tls: Option<TlsAcceptor>,
     /// A client without TLS is refused.
     pub(crate) tls_required: bool,
+    /// Longest packet before the login is complete, in bytes of payload.
+    pub(crate) max_packet: usize,
     pub(crate) address: Arc<str>,
     pub(crate) port: u16,
 }
@@ -58,7 +60,7 @@ struct Claim {
     seq: u8,
 }
 
-/// Longest packet before the login is complete, in bytes of payload.
+/// Longest reply of a server to a change of schema, in bytes of payload.
 const LIMIT: usize = 128 * 1024;
 
 /// Who takes a session into its schema.
@@ -212,15 +214,17 @@ impl Entrance {
         client: &mut Client,
         offered: Capabilities,
     ) -> Result<(LoginRequest, u8), Error> {
-        let mut message = client.required_message(LIMIT).await?;
-        let malformed = |_| Error::client("a malformed login");
-        if SslRequest::decode(&message.payload()).map_err(malformed)?.is_some() {
+        let mut message = client.said(1, self.max_packet).await?;
+        let Ok(ssl) = SslRequest::decode(&message.payload()) else {
+            return Err(bad_handshake(client, message.next_seq).await);
+        };
+        if ssl.is_some() {
             let Some(tls) = self.tls.as_ref().filter(|_| offered.contains(Capabilities::SSL))
             else {
                 return Err(bad_handshake(client, message.next_seq).await);
             };
             client.upgrade(tls).await?;
-            message = client.required_message(LIMIT).await?;
+            message = client.said(message.next_seq, self.max_packet).await?;
         } else if self.tls_required && !client.io.is_secure() {
             let text = "Connections using insecure transport are prohibited by this proxy";
             let refusal = ErrPacket::new(SECURE_TRANSPORT_REQUIRED, text);
@@ -265,7 +269,7 @@ impl Entrance {
             match auth.step() {
                 server::Step::Send(payload) => seq = client.send(seq, &payload).await?,
                 server::Step::Read => {
-                    let message = client.required_message(LIMIT).await?;
+                    let message = client.said(seq, self.max_packet).await?;
                     seq = message.next_seq;
                     auth.receive(&message.payload());
                 }
@@ -288,10 +292,12 @@ impl Entrance {
         match user.admit() {
             Some(admitted) => Ok((admitted, seq)),
             None => {
+                let limit = user.user().max_connections;
                 let text = format!(
-                    "User {name} already has more than 'max_user_connections' active connections"
+                    "User '{name}' has exceeded the 'max_user_connections' resource \
+                     (current value: {limit})"
                 );
-                let refusal = ErrPacket::new(codes::ER_TOO_MANY_USER_CONNECTIONS, text);
+                let refusal = ErrPacket::new(codes::ER_USER_LIMIT_REACHED, text);
                 Err(denied(client, seq, &refusal).await)
             }
         }
@@ -340,14 +346,49 @@ async fn bad_handshake(client: &mut Client, seq: u8) -> Error {
 /// Tells the client why it is not let in. That it may not hear it changes nothing.
 async fn denied(client: &mut Client, seq: u8, refusal: &ErrPacket) -> Error {
     let _ = refuse(client, seq, refusal).await;
-    Error::client(format!("login refused: error {}", refusal.code))
+    Error::client(Denied(refusal.code))
 }
 
+/// A client was told why it is not let in.
+#[derive(Debug, thiserror::Error)]
+#[error("login refused: error {0}")]
+struct Denied(u16);
+
+/// Whether a login that failed like this has broken off or made no sense, in contrast to one that
+/// was understood and refused.
+pub(crate) fn broke_off(error: &Error) -> bool {
+    error.origin() == Origin::Client
+        && error.cause().is_none_or(|Denied(code)| HANDSHAKE_ERRORS.contains(code))
+}
+
+/// Refusals of what is no login.
+const HANDSHAKE_ERRORS: [u16; 3] = [
+    codes::ER_HANDSHAKE_ERROR.code,
+    codes::ER_NET_PACKETS_OUT_OF_ORDER.code,
+    codes::ER_NET_PACKET_TOO_LARGE.code,
+];
+
 impl Client {
-    /// The next message of a conversation that is not over.
-    async fn required_message(&mut self, limit: usize) -> Result<Message, Error> {
-        let message = self.message(limit).await?;
-        message.ok_or_else(|| Error::client("the client closed during the login"))
+    /// The next message of a login, which has the sequence id `seq`. Like a server, it does not
+    /// wait for the rest of a packet whose header is wrong.
+    async fn said(&mut self, seq: u8, limit: usize) -> Result<Message, Error> {
+        while self.read.len() < HEADER_LEN {
+            if self.fill().await? == 0 {
+                return Err(Error::client("the client closed during the login"));
+            }
+        }
+        if Header::parse(&self.read).is_none_or(|header| header.seq != seq) {
+            let text = "Got packets out of order";
+            let refusal = ErrPacket::new(codes::ER_NET_PACKETS_OUT_OF_ORDER, text);
+            return Err(denied(self, seq, &refusal).await);
+        }
+        match self.message(limit).await {
+            Ok(message) => message.ok_or_else(|| Error::client("the client has closed")),
+            Err(error) if too_large(&error) => {
+                Err(denied(self, seq.wrapping_add(1), &packet_too_large()).await)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Goes on under TLS. Whatever came behind the request is part of the TLS handshake: nothing of
