@@ -111,6 +111,11 @@ impl Backend {
         })
     }
 
+    /// Reads the certificates again, if they have changed or that is asked for.
+    pub(crate) fn renew(&self, asked: bool) {
+        self.endpoint.renew(asked);
+    }
+
     /// How long one attempt to connect may take.
     pub(crate) fn connect_timeout(&self) -> Duration {
         self.settings.connect_timeout

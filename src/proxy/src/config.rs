@@ -20,10 +20,10 @@ mod tests;
 pub use address::Address;
 pub use limits::Limits;
 pub use tables::{
-    Admin, AuthPlugin, Backend, Compression, Hostgroup, Listener, ListenerTls, ListenerTlsMode,
-    Log, LogFormat, Server, ServerCompression, ServerTls, ServerTlsMode, Shutdown,
+    Admin, AuthPlugin, Backend, ClientCertificate, Compression, Hostgroup, Listener, ListenerTls,
+    ListenerTlsMode, Log, LogFormat, Server, ServerCompression, ServerTls, ServerTlsMode, Shutdown,
 };
-pub use user::{Account, User};
+pub use user::{Account, Require, User};
 
 use chain::{Chain, Registry, settings::Mistakes};
 use std::{collections::BTreeMap, path::Path};

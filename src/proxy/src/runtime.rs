@@ -3,7 +3,7 @@
 use crate::{
     admin,
     backend::{Backend, Backends, dispatch::Shared},
-    config::{self, Config, ListenerTlsMode},
+    config::{self, ClientCertificate, Config, ListenerTlsMode},
     greeter::{Greeter, Model},
     hosts::Hosts,
     listen::{self, Acceptor},
@@ -14,19 +14,23 @@ use crate::{
         login::{Entrance, LoggedIn, broke_off},
         serve,
     },
-    tls::{self, TlsError},
+    tls::{self, TlsError, Watched},
     users::Users,
 };
 use chain::{HostgroupId, Server, Topology, session::Peer, topology};
 use std::{
     io,
+    path::PathBuf,
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering::Relaxed},
     },
     time::{Duration, Instant},
 };
-use tokio::{net::TcpListener, sync::Semaphore};
+use tokio::{
+    net::TcpListener,
+    sync::{Notify, Semaphore},
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use wire::err::{ErrPacket, codes};
 
@@ -37,6 +41,7 @@ pub struct Proxy {
     facts: admin::Facts,
     common: Arc<Common>,
     shutdown: config::Shutdown,
+    renewal: Arc<Notify>,
 }
 
 /// Why a proxy cannot start.
@@ -74,6 +79,8 @@ struct Common {
     sessions: TaskTracker,
 }
 
+/// How often the files of certificates are looked at.
+const RENEW_INTERVAL: Duration = Duration::from_secs(2);
 /// How often idle connections are looked at.
 const TIDY_INTERVAL: Duration = Duration::from_secs(1);
 /// How long accepting pauses when the process has no file descriptors left.
@@ -114,8 +121,10 @@ impl Proxy {
             let entrance = Arc::new(Entrance {
                 greeter: Greeter::new(listener, model.clone()),
                 users: users.clone(),
-                tls: listener_tls(&listener.tls).map_err(at)?,
+                tls: listener_tls(listener).map_err(at)?,
                 tls_required: listener.tls.mode == ListenerTlsMode::Require,
+                certificate_required: listener.tls.client_certificate
+                    == ClientCertificate::Required,
                 max_packet: usize::try_from(config.limits.max_login_packet).unwrap_or(usize::MAX),
                 address: acceptor.local().into(),
                 port: acceptor.port(),
@@ -153,13 +162,20 @@ impl Proxy {
             started: Instant::now(),
             draining: common.draining.clone(),
         };
-        Ok(Self { doors, admin, facts, common, shutdown: config.shutdown })
+        let renewal = Arc::default();
+        Ok(Self { doors, admin, facts, common, shutdown: config.shutdown, renewal })
     }
 
     /// The listeners' addresses as bound, in the configuration's order: port 0 has become a real
     /// one.
     pub fn addresses(&self) -> Vec<String> {
         self.doors.iter().map(|door| door.acceptor.local()).collect()
+    }
+
+    /// Notified, it makes the proxy read all its certificates again. Those whose files change are
+    /// read again by themselves.
+    pub fn renewal(&self) -> Arc<Notify> {
+        self.renewal.clone()
     }
 
     /// The admin port's address as bound.
@@ -170,11 +186,13 @@ impl Proxy {
     /// Serves clients until `stop` is cancelled, then lets commands and transactions end, for at
     /// most the configured grace.
     pub async fn serve(self, stop: CancellationToken) {
-        let Self { doors, admin, facts, common, shutdown } = self;
+        let Self { doors, admin, facts, common, shutdown, renewal } = self;
         let backends = facts.backends.clone();
         let ended = CancellationToken::new();
         let admin = tokio::spawn(admin::serve(admin, facts, ended.clone()));
         let tidying = tokio::spawn(tidy(backends.clone()));
+        let watched = doors.iter().filter_map(|door| door.entrance.tls.clone()).collect();
+        let renewing = tokio::spawn(renew(watched, backends.clone(), renewal));
         let doors: Vec<_> =
             doors.into_iter().map(|door| tokio::spawn(accept(door, common.clone()))).collect();
 
@@ -192,6 +210,7 @@ impl Proxy {
             common.sessions.wait().await;
         }
         tidying.abort();
+        renewing.abort();
         for link in backends.iter().flat_map(|backend| backend.close()) {
             link.quit().await;
         }
@@ -236,12 +255,37 @@ fn backends(
     Ok(backends)
 }
 
-fn listener_tls(tls: &config::ListenerTls) -> Result<Option<tokio_rustls::TlsAcceptor>, TlsError> {
-    if tls.mode == ListenerTlsMode::Disable {
+fn listener_tls(
+    listener: &config::Listener,
+) -> Result<Option<Arc<Watched<tls::Acceptor>>>, TlsError> {
+    let settings = listener.tls.clone();
+    if settings.mode == ListenerTlsMode::Disable {
         return Ok(None);
     }
-    let pair = tls.certificate.as_deref().zip(tls.key.as_deref());
-    tls::acceptor(pair, tls.client_ca.as_deref()).map(Some)
+    let files = [&listener.tls.certificate, &listener.tls.key, &listener.tls.client_ca];
+    let files = files.into_iter().flatten().map(PathBuf::as_path);
+    let watched = Watched::new(listener.address.to_string(), files, move || {
+        let pair = settings.certificate.as_deref().zip(settings.key.as_deref());
+        tls::acceptor(pair, settings.client_ca.as_deref())
+    })?;
+    Ok(Some(Arc::new(watched)))
+}
+
+/// Reads certificates again when their files have changed, and all of them when `asked`, for ever.
+async fn renew(
+    listeners: Vec<Arc<Watched<tls::Acceptor>>>,
+    backends: Arc<Backends>,
+    asked: Arc<Notify>,
+) {
+    let mut interval = tokio::time::interval(RENEW_INTERVAL);
+    loop {
+        let asked = tokio::select! {
+            _ = interval.tick() => false,
+            () = asked.notified() => true,
+        };
+        listeners.iter().for_each(|listener| listener.renew(asked));
+        backends.iter().for_each(|backend| backend.renew(asked));
+    }
 }
 
 /// Accepts clients until the proxy drains.

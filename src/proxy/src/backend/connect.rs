@@ -9,7 +9,7 @@ use crate::{
     config::{self, Account, Address, ServerTlsMode},
     listen::tune,
     stream::Stream,
-    tls::{self, Check, TlsError},
+    tls::{self, Check, TlsError, Watched},
 };
 use bytes::BytesMut;
 use rustls::pki_types::ServerName;
@@ -50,7 +50,7 @@ enum Place {
 }
 
 struct Tls {
-    connector: TlsConnector,
+    connector: Watched<TlsConnector>,
     name: ServerName<'static>,
     /// Without TLS there is no connection.
     required: bool,
@@ -109,14 +109,25 @@ impl Endpoint {
             ServerTlsMode::VerifyCa => Check::Authority,
             ServerTlsMode::VerifyIdentity => Check::Identity,
         };
-        let pair = tls.certificate.as_deref().zip(tls.key.as_deref());
-        let connector = tls::connector(check, tls.ca.as_deref(), pair)?;
+        let (files, made) = ([&tls.ca, &tls.certificate, &tls.key], tls.clone());
+        let files = files.into_iter().flatten().map(PathBuf::as_path);
+        let connector = Watched::new(server.name.clone(), files, move || {
+            let pair = made.certificate.as_deref().zip(made.key.as_deref());
+            tls::connector(check, made.ca.as_deref(), pair)
+        })?;
         let host = address.host().unwrap_or("localhost").to_owned();
         let name = ServerName::try_from(host)
             .map_err(|_| TlsError::ServerAuthority("the address has no name to check".into()))?;
         let required = tls.mode != ServerTlsMode::Prefer;
         let tls = Some(Tls { connector, name, required });
         Ok(Self { place, tls, compression })
+    }
+
+    /// Reads certificates again, if they have changed or that is asked for.
+    pub(super) fn renew(&self, asked: bool) {
+        if let Some(tls) = &self.tls {
+            tls.connector.renew(asked);
+        }
     }
 
     async fn connect(&self) -> io::Result<Stream> {
@@ -256,7 +267,7 @@ async fn secured(
     let mut payload = BytesMut::new();
     login.ssl_request().encode(&mut payload);
     let seq = send(&mut io, seq, &payload).await?;
-    let io = tls.connector.connect(tls.name.clone(), io).await.map_err(ConnectError::Tls)?;
+    let io = tls.connector.get().connect(tls.name.clone(), io).await.map_err(ConnectError::Tls)?;
     Ok((TlsStream::from(io).into(), seq))
 }
 

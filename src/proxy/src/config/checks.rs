@@ -1,7 +1,8 @@
 //! What tables say about each other, and what their schemas cannot say.
 
 use super::{
-    Address, Admin, Backend, Hostgroup, Listener, Log, Server, ServerCompression, ServerTlsMode,
+    Address, Admin, Backend, ClientCertificate, Hostgroup, Listener, ListenerTlsMode, Log, Server,
+    ServerCompression, ServerTlsMode,
     load::Chains,
     part::{Entry, List, elsewhere},
     user::UserTable,
@@ -77,6 +78,24 @@ pub(super) fn listeners(
         let files =
             [("certificate", &tls.certificate), ("key", &tls.key), ("client_ca", &tls.client_ca)];
         note_tls(settings, made, &files, mistakes);
+        check_tls(entry, mistakes);
+    }
+}
+
+/// A listener's TLS that nobody could use.
+fn check_tls(entry: &Entry<Listener>, mistakes: &mut Mistakes) {
+    let Entry { settings, value: Listener { tls, .. }, .. } = entry;
+    let table = settings.table("tls", &mut Mistakes::default());
+    let table = table.as_ref().unwrap_or(settings);
+    let without = tls.certificate.is_none() && tls.mode != ListenerTlsMode::Disable;
+    if without && !tls.self_signed {
+        let mistake = table.mistake_at("self_signed", "no certificate, and none may be made");
+        mistakes.push(mistake.hint("give `certificate` and `key`, or mode = \"disable\""));
+    }
+    if tls.client_certificate == ClientCertificate::Required && tls.client_ca.is_none() {
+        let message = "nothing says whose certificates are good";
+        let mistake = table.mistake_at("client_certificate", message);
+        mistakes.push(mistake.hint("add client_ca, a PEM file of authorities"));
     }
 }
 

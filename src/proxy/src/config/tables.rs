@@ -72,21 +72,36 @@ pub enum Compression {
 }
 
 /// TLS towards clients.
-#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ListenerTls {
     /// Whether clients can or must use TLS.
     pub mode: ListenerTlsMode,
     /// A PEM file: the certificate, and those between it and its authority. Without it, a
-    /// self-signed certificate is made at start.
+    /// self-signed certificate is made at start, if `self_signed` allows it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub certificate: Option<PathBuf>,
     /// A PEM file: the certificate's private key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<PathBuf>,
+    /// Whether a certificate may be made at start where no file is given.
+    pub self_signed: bool,
     /// A PEM file: the authorities that must have signed a client's certificate when it shows one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_ca: Option<PathBuf>,
+    /// Whether a client must show a certificate. Needs `client_ca`.
+    pub client_certificate: ClientCertificate,
+}
+
+/// Whether clients must show certificates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClientCertificate {
+    /// A certificate is checked if the client shows one.
+    #[default]
+    Optional,
+    /// A client without one is refused, as is one without TLS.
+    Required,
 }
 
 /// Whether clients can or must use TLS.
@@ -267,6 +282,19 @@ impl Default for Admin {
 impl Default for Log {
     fn default() -> Self {
         Self { level: "info".to_owned(), format: LogFormat::Auto }
+    }
+}
+
+impl Default for ListenerTls {
+    fn default() -> Self {
+        Self {
+            mode: ListenerTlsMode::default(),
+            certificate: None,
+            key: None,
+            self_signed: true,
+            client_ca: None,
+            client_certificate: ClientCertificate::default(),
+        }
     }
 }
 

@@ -2,8 +2,10 @@
 
 use super::{Client, Context, call, packet_too_large, refuse, stack, too_large};
 use crate::{
+    config::{Require, User},
     greeter::Greeter,
     stream::Stream,
+    tls::{Acceptor, Watched},
     users::{Admitted, Users},
 };
 use bytes::{Bytes, BytesMut};
@@ -15,7 +17,7 @@ use chain::{
 use std::sync::Arc;
 use tokio_rustls::{TlsAcceptor, TlsStream};
 use wire::{
-    auth::{ServerAuth, random_nonce, server},
+    auth::{Plugin, Secret, ServerAuth, certificate_proof, random_nonce, server},
     capability::Capabilities,
     command::{ChangeUser, CommandCode},
     compress::{End, Method},
@@ -31,9 +33,11 @@ use wire::{
 pub(crate) struct Entrance {
     pub(crate) greeter: Greeter,
     pub(crate) users: Arc<Users>,
-    pub(crate) tls: Option<TlsAcceptor>,
+    pub(crate) tls: Option<Arc<Watched<Acceptor>>>,
     /// A client without TLS is refused.
     pub(crate) tls_required: bool,
+    /// A client over TCP without a certificate is refused.
+    pub(crate) certificate_required: bool,
     /// Longest packet before the login is complete, in bytes of payload.
     pub(crate) max_packet: usize,
     pub(crate) address: Arc<str>,
@@ -44,11 +48,18 @@ pub(crate) struct Entrance {
 pub(crate) struct LoggedIn {
     pub(crate) session: Session,
     pub(crate) stack: Stack,
-    /// What the client was greeted with: a change of user is tested against the same nonce.
-    greeting: Greeting,
+    greeted: Greeted,
     admitted: Admitted,
     /// Changes of user that were refused.
     refusals: u8,
+}
+
+/// What holds from the greeting on, for a change of user too.
+#[derive(Clone)]
+struct Greeted {
+    greeting: Greeting,
+    /// What the connection was secured with.
+    tls: Option<Arc<Acceptor>>,
 }
 
 /// Who a client says it is, by a login or by COM_CHANGE_USER.
@@ -89,15 +100,16 @@ impl Entrance {
         id: u32,
     ) -> Result<LoggedIn, Error> {
         let greeting = self.greet(client, id).await?;
-        let (request, seq) = self.request(client, greeting.capabilities).await?;
+        let (request, tls, seq) = self.request(client, greeting.capabilities).await?;
         let agreed = request.capabilities.intersection(greeting.capabilities);
+        let greeted = Greeted { greeting, tls };
         let Ok(compression) = Method::agreed(agreed, request.zstd_level) else {
             let text = "Invalid zstd compression level for algorithm 'zstd'.";
             let refusal = ErrPacket::new(WRONG_COMPRESSION_LEVEL, text);
             return Err(denied(client, seq, &refusal).await);
         };
         let claim = Claim { collation: request.collation.into(), request, seq };
-        let entered = self.open(client, context, greeting, peer, claim).await?;
+        let entered = self.open(client, context, greeted, peer, claim).await?;
         if let Some(method) = compression {
             let method = match method {
                 Method::Zstd { level } => Method::Zstd { level: level.min(MAX_ZSTD_LEVEL) },
@@ -133,17 +145,17 @@ impl Entrance {
         };
         let collation = if change.collation == 0 { collation } else { change.collation };
         let claim = Claim { request, collation, seq: message.next_seq };
-        let LoggedIn { session, stack: used, greeting, admitted, refusals } = before;
+        let LoggedIn { session, stack: used, greeted, admitted, refusals } = before;
         // Whoever logs in gets no connection of the user before.
         drop(used);
-        match self.open(client, context, greeting.clone(), peer, claim).await {
+        match self.open(client, context, greeted.clone(), peer, claim).await {
             // MySQL closes the connection then; MariaDB keeps it for the user before, reset, unless
             // that happens again and again.
-            Err(error) if greeting.is_mariadb() && refusals < REFUSALS => {
+            Err(error) if greeted.greeting.is_mariadb() && refusals < REFUSALS => {
                 tracing::debug!(session = session.id, %error, "change of user refused");
                 let stack = stack(context, &admitted.user().backend);
                 let session = session.anew();
-                Ok(LoggedIn { session, stack, greeting, admitted, refusals: refusals + 1 })
+                Ok(LoggedIn { session, stack, greeted, admitted, refusals: refusals + 1 })
             }
             changed => changed,
         }
@@ -154,13 +166,14 @@ impl Entrance {
         &self,
         client: &mut Client,
         context: &Context,
-        greeting: Greeting,
+        greeted: Greeted,
         peer: Peer,
         claim: Claim,
     ) -> Result<LoggedIn, Error> {
         let Claim { request, collation, seq } = claim;
+        let greeting = &greeted.greeting;
         let capabilities = request.capabilities.intersection(greeting.capabilities);
-        let (admitted, seq) = self.admit(client, &request, &greeting, peer, seq).await?;
+        let (admitted, seq) = self.admit(client, &request, greeting, peer, seq).await?;
         let user = admitted.user();
         let mut session = Session::new(View {
             id: greeting.thread_id,
@@ -177,15 +190,16 @@ impl Entrance {
         });
         let mut stack = stack(context, &user.backend);
         let schema = request.schema;
+        let info = greeted.proof(&user.account.password).unwrap_or_default();
         if schema.is_empty() {
             let mut payload = BytesMut::new();
-            let ok = OkPacket { status: Status::AUTOCOMMIT, ..OkPacket::default() };
+            let ok = OkPacket { status: Status::AUTOCOMMIT, info, ..OkPacket::default() };
             ok.encode(&mut payload, capabilities);
             client.send(seq, &payload).await?;
         } else {
-            enter(client, &mut session, &mut stack, schema, seq).await?;
+            enter(client, &mut session, &mut stack, schema, info, seq).await?;
         }
-        Ok(LoggedIn { session, stack, greeting, admitted, refusals: 0 })
+        Ok(LoggedIn { session, stack, greeted, admitted, refusals: 0 })
     }
 
     /// Sends the greeting.
@@ -207,13 +221,14 @@ impl Entrance {
         Ok(greeting)
     }
 
-    /// Reads the login, under TLS where the client asks for it; also gives the sequence id that
-    /// comes next.
+    /// Reads the login, under TLS where the client asks for it; also gives what that was secured
+    /// with, and the sequence id that comes next.
     async fn request(
         &self,
         client: &mut Client,
         offered: Capabilities,
-    ) -> Result<(LoginRequest, u8), Error> {
+    ) -> Result<(LoginRequest, Option<Arc<Acceptor>>, u8), Error> {
+        let mut secured = None;
         let mut message = client.said(1, self.max_packet).await?;
         let Ok(ssl) = SslRequest::decode(&message.payload()) else {
             return Err(bad_handshake(client, message.next_seq).await);
@@ -223,7 +238,9 @@ impl Entrance {
             else {
                 return Err(bad_handshake(client, message.next_seq).await);
             };
-            client.upgrade(tls).await?;
+            let acceptor = tls.get();
+            client.upgrade(&acceptor.tls).await?;
+            secured = Some(acceptor);
             message = client.said(message.next_seq, self.max_packet).await?;
         } else if self.tls_required && !client.io.is_secure() {
             let text = "Connections using insecure transport are prohibited by this proxy";
@@ -231,7 +248,7 @@ impl Entrance {
             return Err(denied(client, message.next_seq, &refusal).await);
         }
         match LoginRequest::decode(&message.payload()) {
-            Ok(request) => Ok((request, message.next_seq)),
+            Ok(request) => Ok((request, secured, message.next_seq)),
             Err(_) => Err(bad_handshake(client, message.next_seq).await),
         }
     }
@@ -278,6 +295,7 @@ impl Entrance {
             }
         };
         let name = String::from_utf8_lossy(&request.user);
+        let accepted = accepted && user.is_some_and(|user| self.suffices(client, user.user()));
         let Some(user) = user.filter(|_| accepted) else {
             let using = if request.auth_response.expose().iter().all(|byte| *byte == 0) {
                 "NO"
@@ -304,6 +322,37 @@ impl Entrance {
     }
 }
 
+impl Entrance {
+    /// Whether the user may connect like this.
+    fn suffices(&self, client: &Client, user: &User) -> bool {
+        let certificate = client.io.peer_certificate();
+        let by_tcp = !client.io.is_unix();
+        let required = match user.require {
+            Require::None => true,
+            Require::Ssl => client.io.is_secure() && by_tcp,
+            Require::X509 => certificate,
+        };
+        required && (certificate || !(self.certificate_required && by_tcp))
+    }
+}
+
+impl Greeted {
+    /// What the OK of a login says about the certificate. Servers of MariaDB 11.4 and later say it
+    /// always; for a certificate that was made here it is said in front of others too, for without
+    /// it their clients would not connect.
+    fn proof(&self, password: &Secret) -> Option<Vec<u8>> {
+        let Self { greeting, tls } = self;
+        let tls = tls.as_ref()?;
+        let version = greeting.version();
+        let mut numbers = version.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
+        let proves = (numbers.next(), numbers.next()) >= (Some(11), Some(4));
+        let asked = greeting.is_mariadb() && greeting.plugin == Plugin::NativePassword;
+        (asked && (proves || tls.self_made))
+            .then(|| certificate_proof(password, &greeting.nonce, &tls.certificate))
+            .flatten()
+    }
+}
+
 /// Takes the session into its schema, on a server: only that one knows whether the schema is there
 /// and may be used. The server's reply is the reply to the login.
 async fn enter(
@@ -311,6 +360,7 @@ async fn enter(
     session: &mut Session,
     stack: &mut Stack,
     schema: Vec<u8>,
+    info: Vec<u8>,
     seq: u8,
 ) -> Result<(), Error> {
     let schema = Bytes::from(schema);
@@ -324,7 +374,17 @@ async fn enter(
     };
     match answer {
         Ok(answer) => {
-            client.send(seq, answer.end.packet.get(HEADER_LEN..).unwrap_or_default()).await?;
+            let payload = answer.end.packet.get(HEADER_LEN..).unwrap_or_default();
+            match OkPacket::decode(payload, session.capabilities) {
+                Ok(ok) if !info.is_empty() => {
+                    let mut payload = BytesMut::new();
+                    OkPacket { info, ..ok }.encode(&mut payload, session.capabilities);
+                    client.send(seq, &payload).await?;
+                }
+                _ => {
+                    client.send(seq, payload).await?;
+                }
+            }
             if let Some(code) = answer.end.error {
                 return Err(Error::client(format!("the server refuses the schema: error {code}")));
             }
