@@ -1,0 +1,38 @@
+//! Every driver, every plugin that the proxy asks for, with and without TLS.
+
+use super::{
+    bed::{Bed, Case},
+    languages,
+};
+use anyhow::{Context, Result};
+use e2e::{Cluster, skip};
+
+on_both_vendors!(mysql_native_password, caching_sha2_password);
+
+fn mysql_native_password(cluster: &Cluster) -> Result<()> {
+    every_driver(cluster, "mysql_native_password")
+}
+
+fn caching_sha2_password(cluster: &Cluster) -> Result<()> {
+    every_driver(cluster, "caching_sha2_password")
+}
+
+/// What the server asks for directly may be another plugin: the session behind it is the same.
+fn every_driver(cluster: &Cluster, plugin: &str) -> Result<()> {
+    let bed = Bed::with(cluster, &format!("default_auth = {plugin:?}"))?;
+    for driver in languages::ALL {
+        let Some(program) = driver.program() else {
+            skip::report(&format!("{} is not installed", driver.name));
+            continue;
+        };
+        for account in ["admin", "app_nopw"] {
+            for tls in [false, true] {
+                let login = cluster.login(account);
+                let case = Case { tls, compress: "none" };
+                bed.same_as(&login, &case, |to| to.run(&program, 0, "login"))
+                    .with_context(|| format!("{} as {account}", driver.name))?;
+            }
+        }
+    }
+    Ok(())
+}
