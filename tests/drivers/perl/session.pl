@@ -49,7 +49,7 @@ sub connection {
   my %to = (%given, %more);
   my $source = "DBI:$driver:database=$to{schema};host=$to{host};port=$to{port};${prefix}_local_infile=1;${prefix}_multi_statements=1";
   $source .= ";${prefix}_compression=1" if $to{compress} eq 'zlib';
-  $source .= ";${prefix}_ssl=1;${prefix}_ssl_ca_file=$to{ca}" if $to{tls} eq 'on';
+  $source .= ";${prefix}_ssl=1;${prefix}_ssl_ca_file=$to{ca};${prefix}_ssl_verify_server_cert=0" if $to{tls} eq 'on';
   # built with MariaDB's library it refuses to insist on TLS; a server that requires it shows that it is used
   $source .= ';mysql_ssl_optional=1' if $to{tls} eq 'on' && $driver eq 'mysql';
   my %options = (RaiseError => 0, PrintError => 0, AutoCommit => 1);

@@ -20,7 +20,7 @@ def statements():
 
 def short(value):
     """A value's text; of a long one its beginning, its length and a hash."""
-    text = repr(value)
+    text = repr(sorted(value) if isinstance(value, set) else value) # a set has no order
     if len(text) < 300:
         return text
     return "%s ... %d %s" % (text[:80], len(text), hashlib.sha256(text.encode()).hexdigest()[:16])

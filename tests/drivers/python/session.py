@@ -260,6 +260,8 @@ def streaming(driver, connection):
 
 def big(driver, connection, **options):
     value = big_value()
+    if options: # neither driver can read a binary row of several packets
+        value = value[:1 << 23]
     print("  sent", digest(value))
     cursor = connection.cursor(**options)
     cursor.execute("SELECT %s AS v, LENGTH(%s) AS l", (value, "short"))

@@ -77,7 +77,7 @@ fn decoded(cluster: &Cluster) -> Result<()> {
     }
     for case in cases() {
         bed.same(&case, |to| {
-            let mut command = command(&bed, to).context("no program")?;
+            let mut command = command(&bed, &to).context("no program")?;
             let output =
                 program::run(command.args(["--verbose", "--verbose", &log]), "")?.good()?;
             ensure!(output.stdout.lines().count() > 1000, "the log ends early");
@@ -96,7 +96,7 @@ fn raw(cluster: &Cluster) -> Result<()> {
     }
     for case in cases() {
         bed.same(&case, |to| {
-            let mut command = command(&bed, to).context("no program")?;
+            let mut command = command(&bed, &to).context("no program")?;
             let prefix = bed.file("raw-");
             command.arg("--raw").arg(format!("--result-file={}", prefix.display())).arg(&log);
             let output = program::run(&mut command, "")?.good()?;
@@ -116,7 +116,7 @@ fn no_such_file(cluster: &Cluster) -> Result<()> {
     }
     for case in cases() {
         bed.same(&case, |to| {
-            let mut command = command(&bed, to).context("no program")?;
+            let mut command = command(&bed, &to).context("no program")?;
             let output = program::run(command.arg("bin.999999"), "")?;
             ensure!(output.code != Some(0) && output.stderr.contains("find"), "{output:?}");
             Ok(output)

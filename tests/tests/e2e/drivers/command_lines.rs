@@ -22,7 +22,7 @@ fn mariadb(cluster: &Cluster) -> Result<()> {
             bed.same(&Case { tls, compress }, |to| {
                 let mut options = vec![if tls { "--ssl" } else { "--skip-ssl" }];
                 options.extend((compress == "zlib").then_some("--compress"));
-                session(&program, to, &options, &bed.script)
+                session(&program, &to, &options, &bed.script)
             })?;
         }
     }
@@ -46,7 +46,7 @@ fn mysql(cluster: &Cluster) -> Result<()> {
                     vec![if tls { "--ssl-mode=REQUIRED" } else { "--ssl-mode=DISABLED" }];
                 options.push("--get-server-public-key");
                 options.extend((compress != "none").then_some(algorithm.as_str()));
-                session(&program, to, &options, &bed.script)
+                session(&program, &to, &options, &bed.script)
             })?;
         }
     }

@@ -1,7 +1,7 @@
 //! Every driver, every plugin that the proxy asks for, with and without TLS.
 
 use super::{
-    bed::{Bed, Case},
+    bed::{Bed, Case, To},
     languages,
 };
 use anyhow::{Context, Result};
@@ -29,8 +29,11 @@ fn every_driver(cluster: &Cluster, plugin: &str) -> Result<()> {
             for tls in [false, true] {
                 let login = cluster.login(account);
                 let case = Case { tls, compress: "none" };
-                bed.same_as(&login, &case, |to| to.run(&program, 0, "login"))
-                    .with_context(|| format!("{} as {account}", driver.name))?;
+                // the one schema that both may use
+                bed.same_as(&login, &case, |to| {
+                    To { schema: "app", ..to }.run(&program, 0, "login")
+                })
+                .with_context(|| format!("{} as {account}", driver.name))?;
             }
         }
     }

@@ -34,7 +34,7 @@ fn options(given: &Given) -> Result<Opts> {
     if given.get("tls") == "on" {
         let ca = PathBuf::from(given.get("ca"));
         let tls = SslOpts::default().with_root_certs(vec![ca.into()]);
-        options = options.ssl_opts(Some(tls.with_danger_skip_domain_validation(true)));
+        options = options.ssl_opts(Some(tls.with_danger_accept_invalid_certs(true)));
     }
     if given.get("compress") == "zlib" {
         options = options.compression(Some(Compression::fast()));

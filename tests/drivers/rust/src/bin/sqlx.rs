@@ -18,7 +18,7 @@ async fn connect(given: &Given) -> Result<MySqlConnection, sqlx::Error> {
         .database(given.get("schema"))
         .statement_cache_capacity(4);
     options = if given.get("tls") == "on" {
-        options.ssl_mode(MySqlSslMode::VerifyCa).ssl_ca(given.get("ca"))
+        options.ssl_mode(MySqlSslMode::Required)
     } else {
         options.ssl_mode(MySqlSslMode::Disabled)
     };
