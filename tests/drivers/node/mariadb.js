@@ -8,6 +8,7 @@ const settings = {
   host: given.host, port: Number(given.port), user: given.user, password: given.password, database: given.schema,
   timezone: "Z", checkDuplicate: false, multipleStatements: true, permitLocalInfile: true, metaAsArray: true,
   compress: given.compress === "zlib", allowPublicKeyRetrieval: true, prepareCacheLength: 5,
+  connectTimeout: 30000,
   ssl: given.tls === "on" ? { ca: fs.readFileSync(given.ca), checkServerIdentity: () => undefined } : false,
 };
 const connect = (more) => mariadb.createConnection({ ...settings, ...more });

@@ -7,7 +7,7 @@ const { given } = c;
 const settings = {
   host: given.host, port: Number(given.port), user: given.user, password: given.password, database: given.schema,
   charset: "utf8mb4_unicode_ci", timezone: "Z", supportBigNumbers: true, bigNumberStrings: true, multipleStatements: true,
-  flags: ["+LOCAL_FILES"], compress: given.compress === "zlib",
+  flags: ["+LOCAL_FILES"], compress: given.compress === "zlib", connectTimeout: 30000,
   infileStreamFactory: (path) => fs.createReadStream(path),
   ssl: given.tls === "on" ? { ca: fs.readFileSync(given.ca) } : undefined,
 };

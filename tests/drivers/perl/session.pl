@@ -50,8 +50,8 @@ sub connection {
   my $source = "DBI:$driver:database=$to{schema};host=$to{host};port=$to{port};${prefix}_local_infile=1;${prefix}_multi_statements=1";
   $source .= ";${prefix}_compression=1" if $to{compress} eq 'zlib';
   $source .= ";${prefix}_ssl=1;${prefix}_ssl_ca_file=$to{ca};${prefix}_ssl_verify_server_cert=0" if $to{tls} eq 'on';
-  # built with MariaDB's library it refuses to insist on TLS; a server that requires it shows that it is used
-  $source .= ';mysql_ssl_optional=1' if $to{tls} eq 'on' && $driver eq 'mysql';
+  # without a check of the proxy's name they do not insist on TLS; a server that requires it shows that it is used
+  $source .= ";${prefix}_ssl_optional=1" if $to{tls} eq 'on';
   my %options = (RaiseError => 0, PrintError => 0, AutoCommit => 1);
   $options{mysql_enable_utf8mb4} = 1 if $driver eq 'mysql';
   $options{"${prefix}_server_prepare"} = $to{prepare} ? 1 : 0;
