@@ -11,6 +11,9 @@ pub(super) struct Driver {
     file: &'static str,
     /// What tells two drivers of one program apart.
     choice: Option<&'static str>,
+    /// Its answer to caching_sha2_password is wrong, so that servers ask for the password itself.
+    /// Towpath does not: docs/differences.md.
+    pub(super) full_sha2: bool,
     /// What it can compress with.
     pub(super) compression: &'static [&'static str],
 }
@@ -37,8 +40,7 @@ const NOTHING: &[&str] = &[];
 pub(super) const PYMYSQL: Driver = python("PyMySQL", "pymysql", NOTHING);
 pub(super) const MYSQLCLIENT: Driver = python("mysqlclient", "mysqlclient", ZLIB);
 // it compresses too, but gives up on rows that take three frames: docs/differences.md
-pub(super) const CONNECTOR_PYTHON: Driver =
-    python("MySQL Connector/Python", "connector", NOTHING);
+pub(super) const CONNECTOR_PYTHON: Driver = python("MySQL Connector/Python", "connector", NOTHING);
 pub(super) const ASYNCMY: Driver = python("asyncmy", "asyncmy", NOTHING);
 pub(super) const NODE_MYSQL2: Driver =
     Driver::new("node mysql2", Language::Node, "node/mysql2.js", ZLIB);
@@ -50,9 +52,11 @@ pub(super) const PHP_PDO: Driver = Driver::new("PHP PDO", Language::Php, "php/pd
 pub(super) const PERL_DBD_MYSQL: Driver = perl("Perl DBD::mysql", "mysql");
 pub(super) const PERL_DBD_MARIADB: Driver = perl("Perl DBD::MariaDB", "MariaDB");
 pub(super) const GO: Driver = Driver::new("go-sql-driver", Language::Go, "go-session", NOTHING);
+// it compresses too, but wants the ids of packets as servers give them: docs/differences.md
 pub(super) const MYSQL_ASYNC: Driver =
-    Driver::new("mysql_async", Language::Rust, "mysql-async-session", ZLIB);
-pub(super) const SQLX: Driver = Driver::new("sqlx", Language::Rust, "sqlx-session", NOTHING);
+    Driver::new("mysql_async", Language::Rust, "mysql-async-session", NOTHING);
+pub(super) const SQLX: Driver =
+    Driver { full_sha2: true, ..Driver::new("sqlx", Language::Rust, "sqlx-session", NOTHING) };
 pub(super) const DIESEL: Driver = Driver::new("diesel", Language::Rust, "diesel-session", NOTHING);
 
 pub(super) const ALL: &[&Driver] = &[
@@ -90,7 +94,7 @@ impl Driver {
         file: &'static str,
         compression: &'static [&'static str],
     ) -> Self {
-        Self { name, language, file, choice: None, compression }
+        Self { name, language, file, choice: None, full_sha2: false, compression }
     }
 
     /// Its command line; `None` where it is not installed.
