@@ -41,7 +41,7 @@ def cache():
 def own(vendor, folder, connections):
     """Starts a server below `folder`, and ends it; as `tests/run` starts its clusters."""
     folder = os.path.join(folder, vendor)
-    extra = SETTINGS % (connections, 2 * connections + 1000)
+    extra = SETTINGS % (connections, connections + 5000)
     environment = dict(os.environ, NODES="1", BASE_PORT=str(free_port()))
     environment.setdefault("MYSQL_PREFIX", os.path.join(cache(), "mysql-server"))
     environment["MARIADB_EXTRA" if vendor == "mariadb" else "MYSQL_EXTRA"] = extra
