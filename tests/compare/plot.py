@@ -25,7 +25,7 @@ text { font: 12px system-ui, sans-serif; fill: #1f2328; }
   .back { fill: #0d1117; } text { fill: #e6edf3; } .grid, .one { stroke: #e6edf3; }
 }
 """
-LABELS, PANEL, GAP, STEP, TOP = 250, 330, 40, 26, 92
+LABELS, PANEL, GAP, STEP, TOP = 300, 330, 40, 26, 92
 
 
 def svg(result):

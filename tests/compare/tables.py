@@ -3,6 +3,7 @@ import figures
 from proxies import TITLES
 
 VENDORS = {"mariadb": "MariaDB", "mysql": "MySQL"}
+BUSY = "**The machine was busy with other work (load average %.1f at the start): no evidence of anything.**"
 
 
 def two(number):
@@ -38,12 +39,16 @@ def page(result):
 
 
 def head(result):
-    machine, versions = result["machine"], result["versions"]
+    """When, where, with what; and whether the machine had other work to do."""
+    machine = result["machine"]
     names = dict(TITLES, **VENDORS)
-    shown = ["%s %s" % (names[name], version) for name, version in versions.items() if version]
-    return ("Measured %s at commit %s: %d cores (%s, Linux %s), %d repetitions of %d s, scale %s, order from seed %d.\n%s." % (
-        result["when"], result["commit"], machine["cores"], machine["processor"], machine["kernel"],
-        result["repetitions"], result["seconds"], result["scale"], result["seed"], "; ".join(shown)))
+    versions = "; ".join("%s %s" % (names[name], version) for name, version in result["versions"].items() if version)
+    measured = (
+        "Measured {when} at commit {commit}: {cores} cores ({processor}, Linux {kernel}), {repetitions} repetitions of "
+        "{seconds} s, scale {scale}, order from seed {seed}.\n{versions}.").format(**dict(result, **machine, versions=versions))
+    if machine["load"] > machine["cores"] / 2:
+        return BUSY % machine["load"] + "\n\n" + measured
+    return measured
 
 
 def table(title, rows, metric, number, direct=False, cell=None):
