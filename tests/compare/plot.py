@@ -78,10 +78,11 @@ def panel(title, metric, lines, names, left, top, reference):
     """One metric: its axis, then a bar and a mark for each load and proxy."""
     found = [[(name, spread) for name in names for spread in [metric(line, name)] if spread]
              for line in lines if not isinstance(line, str)]
-    values = [value for line in found for _, spread in line for value in (spread.low, spread.high)]
-    if not values:
+    middles = [spread.middle for line in found for _, spread in line]
+    if not middles:
         return []
-    end, step = axis(max(values + [reference or 0]))
+    # by the medians: a bar that leaves the panel ends at its border
+    end, step = axis(1.1 * max(middles + [reference or 0]))
     bottom = top + (len(lines) - 1) * STEP + STEP / 2
 
     def place(value):

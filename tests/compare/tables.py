@@ -3,7 +3,7 @@ import figures
 from proxies import TITLES
 
 VENDORS = {"mariadb": "MariaDB", "mysql": "MySQL"}
-BUSY = "**The machine was busy with other work (load average %.1f at the start): no evidence of anything.**"
+BUSY = "**The machine was busy with other work (load average %.1f at the start): only memory says anything.**"
 
 
 def two(number):
@@ -27,7 +27,7 @@ def page(result):
         parts += [
             table("Throughput against direct access, %s" % name, loads, figures.throughput, two, direct=True),
             table("Processor time of the proxy against the byte copy's, %s" % name, loads, figures.cost_against_copy, two),
-            table("Processor time of the proxy in µs for each query, connection or MiB: user + system, %s" % name, loads,
+            table("Processor time of the proxy, user + system (lowest to highest sum), in µs for each query, connection or MiB, %s" % name, loads,
                   figures.cost_of, some, cell=costs),
             table("p50 added, µs, %s" % name, loads, figures.added("p50_us"), some),
             table("p99 added, µs, %s" % name, loads, figures.added("p99_us"), some),
