@@ -88,7 +88,7 @@ impl Connection {
             auth_response: auth.response(),
             schema: Vec::new(),
             plugin: Some(auth.plugin().clone()),
-            attributes: Vec::new(),
+            attributes: wire::Attributes::default(),
             zstd_level: 0,
         };
         let mut payload = BytesMut::new();
