@@ -12,6 +12,7 @@ use crate::{
         login::{Entrance, LoggedIn},
         serve,
     },
+    signal::Signal,
     tls::{self, TlsError},
     users::Users,
 };
@@ -58,9 +59,9 @@ struct Common {
     login_timeout: Duration,
     ids: Arc<Sessions>,
     /// No new work begins.
-    draining: CancellationToken,
+    draining: Arc<Signal>,
     /// The grace is over.
-    cut: CancellationToken,
+    cut: Signal,
     sessions: TaskTracker,
 }
 
@@ -84,8 +85,8 @@ impl Proxy {
             room: Arc::new(Semaphore::new(config.limits.max_connections as usize)),
             login_timeout: config.limits.login_timeout,
             ids: Arc::default(),
-            draining: CancellationToken::new(),
-            cut: CancellationToken::new(),
+            draining: Arc::default(),
+            cut: Signal::default(),
             sessions: TaskTracker::new(),
         });
         let model = Arc::new(Model::new(backends.clone()));
@@ -163,7 +164,7 @@ impl Proxy {
 
         stop.cancelled().await;
         tracing::info!(grace = ?shutdown.grace, "stopping: no new sessions, commands and transactions may end");
-        common.draining.cancel();
+        common.draining.give();
         for door in doors {
             // It ends by the same token.
             let _ = door.await;
@@ -171,7 +172,7 @@ impl Proxy {
         common.sessions.close();
         if tokio::time::timeout(shutdown.grace, common.sessions.wait()).await.is_err() {
             tracing::warn!(sessions = common.sessions.len(), "the grace is over, sessions are cut");
-            common.cut.cancel();
+            common.cut.give();
             common.sessions.wait().await;
         }
         tidying.abort();
@@ -232,7 +233,7 @@ async fn accept(door: Door, common: Arc<Common>) {
     loop {
         let accepted = tokio::select! {
             biased;
-            () = common.draining.cancelled() => return door.acceptor.close(),
+            () = common.draining.given() => return door.acceptor.close(),
             accepted = door.acceptor.accept() => accepted,
         };
         match accepted {
@@ -282,7 +283,7 @@ async fn session(
         let ended = tokio::select! {
             biased;
             ended = serve(&mut client, &context, session, stack) => ended,
-            () = common.cut.cancelled() => Ended::Drained,
+            () = common.cut.given() => Ended::Drained,
         };
         let Ended::ChangesUser(message) = ended else { break ended };
         match entrance.change_user(&mut client, &context, logged_in, &message).await {

@@ -106,33 +106,28 @@ impl State {
     /// for it.
     async fn connection(&mut self, target: Target, command: &Command) -> Result<usize> {
         let there = |held: &Held| held.target.server.id == target.server.id;
-        let at = match self.held.iter().position(there) {
-            Some(at) => {
-                if self.held.len() > 1 {
-                    self.me.entry.uses(&self.held[at].ids.lease);
-                }
-                at
+        if let Some(at) = self.held.iter().position(there) {
+            if self.held.len() > 1 {
+                self.me.entry.uses(&self.held[at].ids.lease);
             }
-            None => {
-                let (mut link, target) = self.attach(target, command).await?;
-                let lease = Arc::new(Lease::new(link.backend.clone(), link.thread_id));
-                let ids = Ids::of(&link, lease.clone());
-                link.lease = Some(lease.clone());
-                let _attached = InUse::connection(target.server.clone());
-                let stack = self.shared.chain.backend(Connection::stack(link));
-                self.held.push(Held { target, stack, ids, _attached });
-                if !self.me.entry.attach(lease) {
-                    return Err(Error::backend(Killed));
-                }
-                self.held.len() - 1
-            }
-        };
-        Ok(at)
+            return Ok(at);
+        }
+        let (mut link, target) = self.attach(target, command).await?;
+        let lease = Arc::new(Lease::new(link.backend.clone(), link.thread_id));
+        let ids = Ids::of(&link, lease.clone());
+        link.lease = Some(lease.clone());
+        let _attached = InUse::connection(target.server.clone());
+        let stack = self.shared.chain.backend(Connection::stack(link));
+        self.held.push(Held { target, stack, ids, _attached });
+        if !self.me.entry.attach(lease) {
+            return Err(Error::backend(Killed));
+        }
+        Ok(self.held.len() - 1)
     }
 
     /// Tries the named server, then the others of its hostgroup, again and again until the budget
     /// is used up. Nothing has been sent, so each of them is as good.
-    async fn attach(&self, target: Target, command: &Command) -> Result<(Link, Target)> {
+    async fn attach(&mut self, target: Target, command: &Command) -> Result<(Link, Target)> {
         let session = command.session();
         let enters = command.asker() == LOGIN;
         let settings = &self.shared.settings;
