@@ -130,7 +130,7 @@ fn forms(vendor: Vendor) -> Vec<(&'static str, bool)> {
         ("KILL $unknown", false),
         ("KILL QUERY $unknown", false),
         ("KILL $unknown+0", false),
-        ("KILL -$unknown", false),
+        ("KILL -7", false),
     ]
 }
 
@@ -142,9 +142,7 @@ fn every_form_of_it(cluster: &Cluster) -> Result<()> {
             let mut victim = stage.connect(&cluster.admin())?;
             victim.must("DO 1")?;
             let id = victim.greeting.thread_id;
-            let sql =
-                form.replace("HEX", &format!("{id:x}")).replace("UNKNOWN", &UNKNOWN.to_string());
-            stage.run(&mut killer, &sql.replace("ID", &id.to_string()));
+            stage.run_with(&mut killer, form, id);
             if ends {
                 until_closed(&mut victim)?;
             }
