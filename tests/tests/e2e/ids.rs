@@ -7,7 +7,7 @@ use e2e::{
     client::Reply,
     transcript::{Transcript, same},
 };
-use wire::{Capabilities, CommandCode};
+use wire::{Capabilities, CommandCode, command::statement::LAST_PREPARED};
 
 on_both_vendors!(
     it_is_the_id_of_the_greeting,
@@ -142,6 +142,13 @@ fn prepared_statements(cluster: &Cluster) -> Result<()> {
             }
             for (sql, statement) in kept.iter().chain(&kept) {
                 transcript.add(sql, &client.execute(statement, 0, &[Some(b"text")])?);
+            }
+            if cluster.vendor == Vendor::MariaDb {
+                for sql in ["SELECT connection_id() = @id", "SELECT 'another'"] {
+                    client.prepare(sql)?;
+                    let last = [&LAST_PREPARED.to_le_bytes()[..], &[0, 1, 0, 0, 0]].concat();
+                    transcript.add(sql, &client.command(CommandCode::STMT_EXECUTE, &last)?);
+                }
             }
             for (_, statement) in kept {
                 client.close_statement(&statement)?;
