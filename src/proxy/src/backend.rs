@@ -3,6 +3,7 @@
 pub(crate) mod connect;
 pub(crate) mod connection;
 pub(crate) mod dispatch;
+mod gate;
 mod identity;
 mod ids;
 pub(crate) mod kill;
