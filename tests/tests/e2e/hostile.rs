@@ -59,6 +59,19 @@ impl Powerless {
     }
 }
 
+/// A proxy, and what it held before it had a client.
+struct Target {
+    proxy: Proxy,
+    held: Held,
+}
+
+impl Target {
+    fn start(setup: &Setup) -> Result<Self> {
+        let proxy = setup.start()?;
+        Ok(Self { held: Held::at_start(&proxy)?, proxy })
+    }
+}
+
 impl Drop for Powerless {
     fn drop(&mut self) {
         if let Ok(mut direct) = self.cluster.direct() {
@@ -69,28 +82,31 @@ impl Drop for Powerless {
 
 fn in_place_of_a_login(cluster: &Cluster) -> Result<()> {
     let account = Powerless::new(cluster)?;
-    let proxy = account.setup().start()?;
-    let (whole, _) = recorded(&proxy, &account.login)?;
-    throw_all(cluster, &proxy, 16_000, &whole, |noise| throw(&proxy.address, &noise.string(1)))
+    let target = Target::start(&account.setup())?;
+    let proxy = &target.proxy;
+    let (whole, _) = recorded(proxy, &account.login)?;
+    throw_all(cluster, &target, 16_000, &whole, |noise| throw(&proxy.address, &noise.string(1)))
 }
 
 fn in_place_of_a_tls_handshake(cluster: &Cluster) -> Result<()> {
     let account = Powerless::new(cluster)?;
-    let proxy = account.setup().listener_tls("prefer").start()?;
-    let (whole, _) = recorded(&proxy, &account.login.clone().tls())?;
+    let target = Target::start(&account.setup().listener_tls("prefer"))?;
+    let proxy = &target.proxy;
+    let (whole, _) = recorded(proxy, &account.login.clone().tls())?;
     // the request for TLS, then what should be its handshake
     let length = 4 + usize::from(whole[0][0]);
     let hello: Vec<_> = whole.iter().map(|whole| whole[length..].to_vec()).collect();
-    throw_all(cluster, &proxy, 8_000, &hello, |noise| {
+    throw_all(cluster, &target, 8_000, &hello, |noise| {
         throw(&proxy.address, &[&whole[0][..length], &noise.string(2)].concat())
     })
 }
 
 fn in_place_of_commands(cluster: &Cluster) -> Result<()> {
     let account = Powerless::new(cluster)?;
-    let proxy = account.setup().start()?;
-    let (_, commands) = recorded(&proxy, &account.login)?;
-    throw_all(cluster, &proxy, 18_000, &commands, |noise| {
+    let target = Target::start(&account.setup())?;
+    let proxy = &target.proxy;
+    let (_, commands) = recorded(proxy, &account.login)?;
+    throw_all(cluster, &target, 18_000, &commands, |noise| {
         proxy.connect(&account.login)?.last_words(&noise.string(0)).map(drop)
     })
 }
@@ -98,11 +114,12 @@ fn in_place_of_commands(cluster: &Cluster) -> Result<()> {
 /// Below compression, where the recorded bytes have none: frames are as random as the rest.
 fn in_place_of_frames(cluster: &Cluster) -> Result<()> {
     let account = Powerless::new(cluster)?;
-    let proxy = account.setup().start()?;
+    let target = Target::start(&account.setup())?;
+    let proxy = &target.proxy;
     let login = account.login.clone().zlib();
-    let (_, mut frames) = recorded(&proxy, &login)?;
+    let (_, mut frames) = recorded(proxy, &login)?;
     frames.push(b"\x05\0\0\0\0\0\0\x01\0\0\0\x0E".to_vec());
-    throw_all(cluster, &proxy, 8_000, &frames, |noise| {
+    throw_all(cluster, &target, 8_000, &frames, |noise| {
         proxy.connect(&login)?.last_words(&noise.string(0)).map(drop)
     })
 }
@@ -126,6 +143,7 @@ fn in_place_of_replies(cluster: &Cluster) -> Result<()> {
         .user(&account.login.user, &account.login.password)
         .append("[backend]\nconnect_timeout = \"300ms\"\nconnect_budget = \"400ms\"")
         .start()?;
+    let held = Held::at_start(&proxy)?;
     // no server is part of a login without a schema
     let login = Login::new(&account.login.user, &account.login.password);
     let session = || -> Result<()> {
@@ -141,9 +159,6 @@ fn in_place_of_replies(cluster: &Cluster) -> Result<()> {
     session()?;
     begun.store(true, Relaxed);
     relay.close_all();
-    let held = Held { sessions: 0, attached: 0, outstanding: 0, tasks: 60, descriptors: 40 };
-    held.until_again(&proxy)?;
-    let held = Held::by(&proxy)?;
     for _ in 0..in_all(2_000) {
         let _ = session();
         // the proxy may wait for what this server will never say
@@ -280,7 +295,7 @@ const DIFFERENT: [CommandCode; 7] = [
 /// Throws `total` strings of noise and looks what remains.
 fn throw_all(
     cluster: &Cluster,
-    proxy: &Proxy,
+    Target { proxy, held }: &Target,
     total: u64,
     recorded: &[Vec<u8>],
     throw: impl Fn(&mut Noise) -> Result<()> + Sync,
@@ -301,9 +316,8 @@ fn throw_all(
         next.quit()
     };
     round(0)?;
-    let none = Held { sessions: 0, attached: 0, outstanding: 0, tasks: 60, descriptors: 40 };
-    none.until_again(proxy)?;
-    let (held, plateau) = (Held::by(proxy)?, proxy.memory()?.1);
+    held.until_again(proxy)?;
+    let plateau = proxy.memory()?.1;
     for n in 1..ROUNDS {
         round(n)?;
         held.until_again(proxy)?;
