@@ -74,30 +74,37 @@ impl Service<Command> for Dispatch {
             let Some(target) = command.fact::<Target>().cloned() else {
                 return Err(Error::filter("no filter has said which server this command goes to"));
             };
-            let held = state.connection(target, &command).await?;
-            let target = held.target.clone();
-            let reply = held.stack.ready().await?.call(command).await?;
-            Ok(reply.with(ServedBy(target)))
+            let held = state.held.iter().position(|held| held.is_at(&target));
+            let at = match held {
+                Some(at) => at,
+                // In a box of its own: it is large, and needed once.
+                None => Box::pin(state.hold(target, &command)).await?,
+            };
+            let held = &mut state.held[at];
+            let served_by = ServedBy(held.target.clone());
+            let reply = held.stack.call(command).await?;
+            Ok(reply.with(served_by))
         })
     }
 }
 
+impl Held {
+    fn is_at(&self, target: &Target) -> bool {
+        self.target.server.id == target.server.id
+    }
+}
+
 impl State {
-    /// The session's connection to the server that is named, or to one that stands in for it.
-    async fn connection(&mut self, target: Target, command: &Command) -> Result<&mut Held> {
-        let there = |held: &Held| held.target.server.id == target.server.id;
-        let held = self.held.iter().position(there);
-        let at = match held {
-            Some(at) => at,
-            None => {
-                let (link, target) = self.attach(target, command).await?;
-                let _attached = InUse::connection(target.server.clone());
-                let stack = self.shared.chain.backend(Connection::stack(link));
-                self.held.push(Held { target, stack, _attached });
-                self.held.len() - 1
-            }
-        };
-        Ok(&mut self.held[at])
+    /// Opens a connection to the server that is named, or to one that stands in for it, and says
+    /// where it is among those held. It is ready for a command, as the others are since the last
+    /// [`Dispatch::poll_ready`].
+    async fn hold(&mut self, target: Target, command: &Command) -> Result<usize> {
+        let (link, target) = self.attach(target, command).await?;
+        let _attached = InUse::connection(target.server.clone());
+        let mut stack = self.shared.chain.backend(Connection::stack(link));
+        stack.ready().await?;
+        self.held.push(Held { target, stack, _attached });
+        Ok(self.held.len() - 1)
     }
 
     /// Tries the named server, then the others of its hostgroup, again and again until the budget
