@@ -25,8 +25,6 @@ on_both_vendors!(
     in_place_of_frames,
     in_place_of_replies,
     answered_as_by_a_server,
-    an_option_is_not_left_behind,
-    a_role_is_not_left_behind,
 );
 
 /// Clients at once.
@@ -34,15 +32,17 @@ const THREADS: u64 = 4;
 /// Memory is looked at after each round; the first one fills buffers and tables.
 const ROUNDS: u64 = 4;
 
+type Strings = Vec<Vec<u8>>;
+
 /// An account that can read one empty schema and nothing else, so that no string does harm.
-struct Powerless {
-    login: Login,
+pub(crate) struct Powerless {
+    pub(crate) login: Login,
     cluster: Cluster,
     _schema: e2e::Schema,
 }
 
 impl Powerless {
-    fn new(cluster: &Cluster) -> Result<Self> {
+    pub(crate) fn new(cluster: &Cluster) -> Result<Self> {
         let schema = cluster.schema()?;
         let digest = cluster.ask(&format!("SELECT SHA2('{}', 224)", skip::test_name()))?;
         let user = format!("e2e_{}", &digest[..20]);
@@ -54,7 +54,7 @@ impl Powerless {
         Ok(Self { login, cluster: cluster.clone(), _schema: schema })
     }
 
-    fn setup(&self) -> Setup {
+    pub(crate) fn setup(&self) -> Setup {
         Setup::of(&self.cluster).user(&self.login.user, &self.login.password)
     }
 }
@@ -197,49 +197,6 @@ fn answered_as_by_a_server(cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
-/// COM_SET_OPTION outlives COM_RESET_CONNECTION; the next session must not have what it has not asked
-/// for, nor lack what it has.
-fn an_option_is_not_left_behind(cluster: &Cluster) -> Result<()> {
-    let proxy = Proxy::start(cluster)?;
-    let several = Capabilities::MULTI_STATEMENTS;
-    for (login, option) in [(cluster.admin(), 0), (cluster.admin().with(several), 1)] {
-        let expected = Client::connect(&cluster.addresses[0], &login)?.query("DO 1; DO 2")?;
-        for turn in 0..5 {
-            let mut client = proxy.connect(&login)?;
-            let reply = client.query("DO 1; DO 2")?;
-            ensure!(reply.raw == expected.raw, "turn {turn}, option {option}: {reply:?}");
-            ensure!(client.command(CommandCode::SET_OPTION, &[option, 0])?.error().is_none());
-            let changed = client.query("DO 1; DO 2")?;
-            ensure!(changed.error().is_some() != expected.error().is_some(), "no effect");
-            client.quit()?;
-        }
-    }
-    Ok(())
-}
-
-/// SET ROLE outlives COM_RESET_CONNECTION; what a role may do, only the session may that has set it.
-fn a_role_is_not_left_behind(cluster: &Cluster) -> Result<()> {
-    let account = Powerless::new(cluster)?;
-    let (user, role) = (&account.login.user, format!("{}_r", account.login.user));
-    let mut direct = cluster.direct()?;
-    direct.must(&format!("DROP ROLE IF EXISTS {role}"))?;
-    direct.must(&format!("CREATE ROLE {role}"))?;
-    direct.must(&format!("GRANT {role} TO {user}"))?;
-    let proxy = account.setup().start()?;
-    let current = "SELECT CURRENT_ROLE()";
-    let expected = Client::connect(&cluster.addresses[0], &account.login)?.rows(current)?;
-    for set in [format!("SET ROLE {role}"), format!("SET /* a comment */ ROLE {role}")] {
-        for turn in 0..3 {
-            let mut client = proxy.connect(&account.login)?;
-            ensure!(client.rows(current)? == expected, "{set}, turn {turn}");
-            client.must(&set)?;
-            ensure!(client.rows(current)? != expected, "no effect");
-            client.quit()?;
-        }
-    }
-    direct.must(&format!("DROP ROLE {role}"))
-}
-
 /// All that a new connection answers to a command and the COM_PING behind it.
 fn answer(address: &str, login: &Login, payload: &[u8]) -> Result<Vec<u8>> {
     let mut client = Client::connect(address, login)?;
@@ -343,7 +300,7 @@ fn seed() -> u64 {
 }
 
 /// What clients send: whole streams from the login on, and what comes behind the login.
-fn recorded(proxy: &Proxy, login: &Login) -> Result<(Vec<Vec<u8>>, Vec<Vec<u8>>)> {
+fn recorded(proxy: &Proxy, login: &Login) -> Result<(Strings, Strings)> {
     let relay = Relay::start(&proxy.address)?;
     let more = Capabilities::LOCAL_FILES | Capabilities::MULTI_STATEMENTS;
     for login in [login.clone(), login.clone().with(more), login.clone().plugin("unknown")] {

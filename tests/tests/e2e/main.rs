@@ -26,6 +26,7 @@ mod drivers;
 mod faults;
 mod graceful;
 mod hostile;
+mod left_behind;
 mod login;
 mod memory;
 mod observe;
