@@ -19,6 +19,7 @@ macro_rules! on_both_vendors {
 }
 
 mod abandoned;
+mod attributes;
 mod big_packets;
 mod compression;
 mod cuts;
@@ -26,7 +27,10 @@ mod drivers;
 mod faults;
 mod graceful;
 mod hostile;
+mod ids;
+mod kill;
 mod left_behind;
+mod limits;
 mod login;
 mod memory;
 mod observe;

@@ -5,12 +5,16 @@ use super::{
     connect::{ConnectError, Vendor},
     lasting::Lasting,
     schema::Schema,
+    sessions::Lease,
 };
 use crate::{buffer, config::Account, stream::Stream};
 use bytes::{Bytes, BytesMut};
 use std::{io, sync::Arc, time::Instant};
 use tokio::{io::AsyncWriteExt, sync::OwnedSemaphorePermit};
 use wire::{
+    attributes::Attributes,
+    auth::{Nonce, Plugin},
+    capability::Capabilities,
     command::{CommandCode, Query},
     err::ErrPacket,
     packet::{Message, put_packet, take_message},
@@ -24,8 +28,18 @@ pub(crate) struct Link {
     /// Who has logged in.
     pub(crate) account: Account,
     pub(crate) vendor: Vendor,
+    /// `None` if the greeting's version has a form of its own.
+    pub(crate) version: Option<sql::Server>,
+    /// What the server greeted with, for another login on this connection.
+    pub(super) nonce: Nonce,
+    pub(super) plugin: Plugin,
+    /// What the login said.
+    pub(super) capabilities: Capabilities,
+    pub(super) attributes: Attributes,
     /// The server's id of the connection, from its greeting: what KILL takes there.
     pub(crate) thread_id: u32,
+    /// The session that has the connection is found by it.
+    pub(crate) lease: Option<Arc<Lease>>,
     pub(crate) schema: Schema,
     pub(crate) opened: Instant,
     /// COM_RESET_CONNECTION was executed since the login.
@@ -107,7 +121,11 @@ impl Link {
     }
 
     /// Sends a command whose reply is one OK or ERR packet, and reads it.
-    async fn ask(&mut self, code: CommandCode, payload: &[u8]) -> Result<(), ConnectError> {
+    pub(super) async fn ask(
+        &mut self,
+        code: CommandCode,
+        payload: &[u8],
+    ) -> Result<(), ConnectError> {
         let mut packet = BytesMut::with_capacity(payload.len() + 8);
         put_packet(&mut packet, 0, &[&[code.0], payload].concat());
         self.io.write_all(&packet).await?;
