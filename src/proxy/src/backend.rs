@@ -3,9 +3,14 @@
 pub(crate) mod connect;
 pub(crate) mod connection;
 pub(crate) mod dispatch;
+mod identity;
+mod ids;
+pub(crate) mod kill;
+mod lasting;
 pub(crate) mod link;
 mod release;
 mod schema;
+pub(crate) mod sessions;
 
 use crate::{
     config::{self, Account},
@@ -14,6 +19,7 @@ use crate::{
 };
 use chain::{HostgroupId, Server, Session};
 use connect::{ConnectError, Endpoint};
+use identity::attributes;
 use link::Link;
 use schema::Schema;
 use std::{
@@ -22,7 +28,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use wire::capability::Capabilities;
+use wire::{attributes::Attributes, capability::Capabilities};
 
 /// All servers, by [`Server::id`].
 #[derive(Default)]
@@ -40,6 +46,9 @@ pub(crate) struct Backend {
     /// One permit for each connection that is open, used or idle.
     room: Arc<Semaphore>,
     capacity: u32,
+    /// Permits for connections that run one KILL, beyond those of `room`: what holds all of these
+    /// may be what has to be killed.
+    spare: Arc<Semaphore>,
 }
 
 /// What must be equal for a session to take over another's connection: the account, and every
@@ -99,14 +108,25 @@ impl Backend {
             idle: Mutex::default(),
             room: Arc::new(Semaphore::new(config.max_connections as usize)),
             capacity: config.max_connections,
+            spare: Arc::new(Semaphore::new(kill::SPARE)),
             server,
             metrics,
         })
     }
 
+    /// Reads the certificates again, if they have changed or that is asked for.
+    pub(crate) fn renew(&self, asked: bool) {
+        self.endpoint.renew(asked);
+    }
+
     /// How long one attempt to connect may take.
     pub(crate) fn connect_timeout(&self) -> Duration {
         self.settings.connect_timeout
+    }
+
+    /// Whether a statement is killed whose client has gone.
+    pub(crate) fn kills_abandoned(&self) -> bool {
+        self.settings.kill_abandoned
     }
 
     /// A connection in the state of a session that has just logged in: an idle one that fits, or a
@@ -120,9 +140,18 @@ impl Backend {
         enters: bool,
     ) -> Result<Link, ConnectError> {
         let schema = session.schema.as_ref().filter(|_| !enters);
-        let key = Key::of(session, account);
-        while let Some(mut link) = self.take_idle(&key, session) {
-            match link.begin(schema).await {
+        let (key, attributes) = (Key::of(session, account), attributes(session));
+        while let Some(mut link) = self.take_idle(&key, session, &attributes) {
+            if !link.fits(session, &attributes) {
+                match self.in_time(link.log_in_anew(account, attributes.clone())).await {
+                    Ok(()) => {}
+                    // A login of its own shows what is wrong with the account. Each that fails may
+                    // count against it, so there is no second one like this.
+                    Err(ConnectError::Refused(_)) => break,
+                    Err(_) => continue,
+                }
+            }
+            match self.in_time(link.begin(schema)).await {
                 Ok(()) => return Ok(link),
                 // It went away while it was idle: the next one, or a new one.
                 Err(ConnectError::Io(_)) => {}
@@ -130,13 +159,21 @@ impl Backend {
             }
         }
         let room = self.room(deadline).await?;
-        let timeout = self.connect_timeout();
-        let opened = tokio::time::timeout(timeout, connect::open(self, key, account, room));
-        let opened = opened.await.unwrap_or(Err(ConnectError::Timeout(timeout)));
+        let opened = connect::open(self, key, account, attributes, room);
+        let opened = self.in_time(opened).await;
         self.metrics.connected(opened.is_ok());
         let mut link = opened?;
-        link.begin(schema).await?;
+        self.in_time(link.begin(schema)).await?;
         Ok(link)
+    }
+
+    /// A server that has stopped answering must not use up more than one attempt's time.
+    async fn in_time<T>(
+        &self,
+        step: impl Future<Output = Result<T, ConnectError>>,
+    ) -> Result<T, ConnectError> {
+        let timeout = self.connect_timeout();
+        tokio::time::timeout(timeout, step).await.unwrap_or(Err(ConnectError::Timeout(timeout)))
     }
 
     /// A place among the connections that the server may have. An idle connection of another kind
@@ -151,22 +188,19 @@ impl Backend {
         Ok(wait.await.map_err(|_| full())??)
     }
 
-    /// Takes the idle connection that fits best: last in, first out; one that has the session's
-    /// schema already before one that has another. Nothing but a new login takes a schema away
-    /// again, so a session without one gets only a connection that never had any.
-    fn take_idle(&self, key: &Key, session: &Session) -> Option<Link> {
+    /// Takes the idle connection that fits best: one that has said the same attributes before one
+    /// that has to log in anew for them, then one that has the session's schema already; among
+    /// equals the one used last.
+    fn take_idle(&self, key: &Key, session: &Session, attributes: &Attributes) -> Option<Link> {
+        let schema = session.schema.clone().map_or(Schema::None, Schema::Named);
         let mut idle = self.lock_idle();
         loop {
-            let fits = |wanted: &dyn Fn(&Schema) -> bool| {
-                idle.iter().rposition(|one| one.link.key == *key && wanted(&one.link.schema))
-            };
-            let best = match &session.schema {
-                None => fits(&|has| *has == Schema::None),
-                Some(name) => {
-                    fits(&|has| *has == Schema::Named(name.clone())).or_else(|| fits(&|_| true))
-                }
-            };
-            let Idle { link, since } = idle.remove(best?);
+            let fitting = idle.iter().enumerate().filter(|(_, one)| one.link.key == *key);
+            let best = fitting.max_by_key(|(at, Idle { link, .. })| {
+                (link.attributes == *attributes, link.schema == schema, *at)
+            });
+            let (at, _) = best?;
+            let Idle { link, since } = idle.remove(at);
             if !self.is_spent(&link, since) && !link.has_news() {
                 return Some(link);
             }
@@ -194,6 +228,7 @@ impl Backend {
     /// Takes all idle connections, for good: the proxy is about to end.
     pub(crate) fn close(&self) -> Vec<Link> {
         self.room.close();
+        self.spare.close();
         self.lock_idle().drain(..).map(|one| one.link).collect()
     }
 

@@ -1,19 +1,30 @@
 //! One client session, from its login to its end.
 
+mod attend;
+pub(crate) mod budget;
 mod deliver;
 pub(crate) mod login;
+mod statements;
 
 use crate::{
-    backend::dispatch::{Dispatch, Shared},
+    backend::{
+        connection::Closed,
+        dispatch::{Dispatch, Shared},
+        sessions::Killed,
+    },
     buffer,
     config::Account,
     metrics::Metrics,
+    signal::Signal,
     stream::Stream,
 };
+use attend::{Gone, Patience};
+use budget::{Budget, Share, UsedUp};
 use bytes::{Bytes, BytesMut};
 use chain::{Command, Error, Origin, Outcome, Reply, Session, Stack, Topology, error::LastWords};
 use deliver::{Delivery, deliver};
 use futures_util::FutureExt;
+use statements::Statements;
 use std::{
     future::poll_fn,
     panic::AssertUnwindSafe,
@@ -23,7 +34,6 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::io::AsyncWriteExt;
-use tokio_util::sync::CancellationToken;
 use tower::{Service, ServiceExt};
 use wire::{
     command::CommandCode,
@@ -36,6 +46,10 @@ pub(crate) struct Client {
     pub(crate) io: Stream,
     /// Read ahead of the command at work: pipelined commands wait here, in order.
     pub(crate) read: BytesMut,
+    /// The client says nothing more: what it has said is in `read`.
+    closed: bool,
+    /// What the command at work takes of the memory for large ones.
+    share: Share,
 }
 
 /// What a session needs besides its client.
@@ -45,8 +59,12 @@ pub(crate) struct Context {
     pub(crate) metrics: Arc<Metrics>,
     /// Longest command, in bytes of payload.
     pub(crate) max_command: usize,
-    /// Cancelled when the proxy is about to end: no new work begins.
-    pub(crate) draining: CancellationToken,
+    /// Prepared statements of one session.
+    pub(crate) max_statements: u32,
+    /// How long a client may be logged in without a command.
+    pub(crate) wait_timeout: Duration,
+    /// Given when the proxy is about to end: no new work begins.
+    pub(crate) draining: Arc<Signal>,
 }
 
 /// How long, and for how many bytes, a connection that is closed waits for its client to close too.
@@ -75,10 +93,16 @@ pub(crate) async fn serve(
     session: &mut Session,
     stack: &mut Stack,
 ) -> Ended {
-    let mut drained = pin!(context.draining.cancelled());
+    let mut drained = pin!(context.draining.given());
+    let first = next_command(client, context, session, stack, drained.as_mut());
+    // Later on there is a server that waits, for as long as its own wait_timeout says.
+    let Ok(mut next) = tokio::time::timeout(context.wait_timeout, first).await else {
+        return Ended::Client(Error::client("no command within limits.wait_timeout"));
+    };
+    let mut before = Answered::Well;
+    let mut statements = Statements::new(context.max_statements);
     loop {
-        let drained = drained.as_mut();
-        let message = match next_command(client, context, session, stack, drained).await {
+        let message = match next {
             Ok(Some(message)) => message,
             Ok(None) => return Ended::Left,
             Err(ended) => return ended,
@@ -86,13 +110,22 @@ pub(crate) async fn serve(
         match message.first_byte().map(CommandCode) {
             Some(CommandCode::QUIT) => return Ended::Left,
             Some(CommandCode::CHANGE_USER) => return Ended::ChangesUser(message),
-            _ => {
-                if let Err(ended) = run(client, context, session, stack, message).await {
-                    return ended;
-                }
-            }
+            _ => match run(client, context, session, stack, &mut statements, message, before).await
+            {
+                Ok(answered) => before = answered,
+                Err(ended) => return ended,
+            },
         }
+        next = next_command(client, context, session, stack, drained.as_mut()).await;
     }
+}
+
+/// How the reply to a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answered {
+    Well,
+    /// By a server's ERR.
+    WithError,
 }
 
 /// Waits for a command. A session outside a transaction ends here when the proxy drains, and any
@@ -121,19 +154,28 @@ async fn next_command(
         Ok(Some(message)) if message.seq != 0 => {
             let refusal =
                 ErrPacket::new(codes::ER_NET_PACKETS_OUT_OF_ORDER, "Got packets out of order");
-            let _ = refuse(client, message.next_seq, &refusal).await;
+            // Servers begin anew with it, whatever the id was.
+            let _ = refuse(client, 0, &refusal).await;
             Err(Ended::Client(Error::client("a command with a wrong sequence id")))
         }
         Ok(message) => Ok(message),
         Err(error) => {
-            if let Some(PacketError::TooLarge { .. }) = error.cause() {
-                let text = "Got a packet bigger than 'max_allowed_packet' bytes";
-                let _ =
-                    refuse(client, 1, &ErrPacket::new(codes::ER_NET_PACKET_TOO_LARGE, text)).await;
+            if too_large(&error) {
+                let _ = refuse(client, 1, &packet_too_large()).await;
             }
             Err(Ended::Client(error))
         }
     }
+}
+
+/// Whether an error of reading says that there is more than may be kept.
+fn too_large(error: &Error) -> bool {
+    matches!(error.cause(), Some(PacketError::TooLarge { .. })) || error.cause::<UsedUp>().is_some()
+}
+
+fn packet_too_large() -> ErrPacket {
+    let text = "Got a packet bigger than 'max_allowed_packet' bytes";
+    ErrPacket::new(codes::ER_NET_PACKET_TOO_LARGE, text)
 }
 
 /// Waits until the stack is beyond use.
@@ -152,24 +194,39 @@ async fn run(
     context: &Context,
     session: &mut Session,
     stack: &mut Stack,
+    statements: &mut Statements,
     message: Message,
-) -> Result<(), Ended> {
+    before: Answered,
+) -> Result<Answered, Ended> {
     let started = Instant::now();
     let sequence = message.next_seq;
     let Some(command) = Command::read(session.clone(), message) else {
         let refusal = ErrPacket::new(codes::ER_UNKNOWN_COM_ERROR, "Unknown command");
-        return refuse(client, sequence, &refusal).await.map_err(Ended::Client);
+        refuse(client, sequence, &refusal).await.map_err(Ended::Client)?;
+        return Ok(Answered::Well);
     };
     context.metrics.command(command.code());
     let has_reply = command.code().has_reply();
-    let error = match call(stack, command).await.map(Reply::into_outcome) {
-        Ok(Outcome::Body(body)) => match deliver(client, body).await {
+    let change = match statements.admit(&command) {
+        Ok(change) => change,
+        Err(refusal) => {
+            refuse(client, sequence, &refusal).await.map_err(Ended::Client)?;
+            return Ok(Answered::Well);
+        }
+    };
+    let patience = Patience::of(&context.shared.settings);
+    let Some(reply) = client.attended(patience, call(stack, command)).await else {
+        return Err(Ended::Client(Error::client(Gone)));
+    };
+    let error = match reply.map(Reply::into_outcome) {
+        Ok(Outcome::Body(body)) => match deliver(client, change.watch(body), patience).await {
             Delivery::Ended(end) => {
+                statements.changed(change, &end);
                 if let Some(status) = end.status {
                     session.set_status(status);
                 }
                 context.metrics.took(started.elapsed());
-                return Ok(());
+                return Ok(end.error.map_or(Answered::Well, |_| Answered::WithError));
             }
             Delivery::Begun(error) => {
                 context.metrics.error(error.origin());
@@ -188,7 +245,11 @@ async fn run(
         Err(error) => error,
     };
     context.metrics.error(error.origin());
-    if has_reply {
+    // A server that closes behind an ERR has closed because of it. Its client would see the end of
+    // the connection, also with a command that is on its way already.
+    let was_closed = (before == Answered::WithError && error.cause::<Closed>().is_some())
+        || error.cause::<Killed>().is_some();
+    if has_reply && !was_closed {
         // The one place where errors become ERR packets.
         let code = ErrorCode { code: error.code(), sqlstate: error.sqlstate() };
         let refusal = ErrPacket::new(code, error.message());
@@ -198,7 +259,7 @@ async fn run(
         return Err(Ended::Backend(error));
     }
     match stack.ready().await {
-        Ok(_) if error.origin() != Origin::Client => Ok(()),
+        Ok(_) if error.origin() != Origin::Client => Ok(Answered::Well),
         Ok(_) => Err(Ended::Client(error)),
         // The session's connection is gone, and what it had set there with it. Going on as if
         // nothing were lost would give wrong answers.
@@ -230,15 +291,22 @@ pub(crate) async fn refuse(
 }
 
 /// The bottom of a new session's stack with the chain on top.
-pub(crate) fn stack(context: &Context, account: &Account) -> Stack {
-    let dispatch = Dispatch::stack(context.shared.clone(), account.clone());
+pub(crate) fn stack(context: &Context, account: &Account, id: u32) -> Stack {
+    let dispatch = Dispatch::stack(context.shared.clone(), account.clone(), id);
     context.shared.chain.session(dispatch)
 }
 
 impl Client {
+    /// A client that has said nothing yet.
+    pub(crate) fn new(io: Stream, budget: &Budget) -> Self {
+        Self { io, read: BytesMut::new(), closed: false, share: budget.share() }
+    }
+
     /// The next message; `None` if the client has closed between two messages. Cancelling it loses
     /// nothing.
     pub(crate) async fn message(&mut self, limit: usize) -> Result<Option<Message>, Error> {
+        // The command before has been answered.
+        self.share.give_back();
         loop {
             if let Some(message) = take_message(&mut self.read, limit).map_err(Error::client)? {
                 if self.read.is_empty() {
@@ -248,6 +316,7 @@ impl Client {
                 return Ok(Some(message));
             }
             let missing = missing(&self.read).min(1 << 20);
+            self.share.cover(self.read.len() + missing).map_err(Error::client)?;
             if missing > buffer::BUFFER {
                 self.read.reserve(missing);
             }
@@ -273,11 +342,10 @@ impl Client {
         Ok(next)
     }
 
-    /// Refuses a client before its login: there are too many.
-    pub(crate) async fn turn_away(&mut self) {
+    /// Refuses a client before its login.
+    pub(crate) async fn turn_away(&mut self, refusal: &ErrPacket) {
         let mut payload = BytesMut::new();
-        let text = "Too many connections";
-        ErrPacket::new(codes::ER_CON_COUNT_ERROR, text).encode_before_login(&mut payload);
+        refusal.encode_before_login(&mut payload);
         // That it may not hear it changes nothing.
         let _ = self.send(0, &payload).await;
         self.close().await;

@@ -3,13 +3,18 @@
 use super::{
     Backend, Key,
     connect::{ConnectError, Vendor},
+    lasting::Lasting,
     schema::Schema,
+    sessions::Lease,
 };
-use crate::{buffer, stream::Stream};
+use crate::{buffer, config::Account, stream::Stream};
 use bytes::{Bytes, BytesMut};
 use std::{io, sync::Arc, time::Instant};
 use tokio::{io::AsyncWriteExt, sync::OwnedSemaphorePermit};
 use wire::{
+    attributes::Attributes,
+    auth::{Nonce, Plugin},
+    capability::Capabilities,
     command::{CommandCode, Query},
     err::ErrPacket,
     packet::{Message, put_packet, take_message},
@@ -20,11 +25,26 @@ pub(crate) struct Link {
     pub(crate) io: Stream,
     pub(crate) backend: Arc<Backend>,
     pub(crate) key: Key,
+    /// Who has logged in.
+    pub(crate) account: Account,
     pub(crate) vendor: Vendor,
+    /// `None` if the greeting's version has a form of its own.
+    pub(crate) version: Option<sql::Server>,
+    /// What the server greeted with, for another login on this connection.
+    pub(super) nonce: Nonce,
+    pub(super) plugin: Plugin,
+    /// What the login said.
+    pub(super) capabilities: Capabilities,
+    pub(super) attributes: Attributes,
+    /// The server's id of the connection, from its greeting: what KILL takes there.
+    pub(crate) thread_id: u32,
+    /// The session that has the connection is found by it.
+    pub(crate) lease: Option<Arc<Lease>>,
     pub(crate) schema: Schema,
     pub(crate) opened: Instant,
     /// COM_RESET_CONNECTION was executed since the login.
     pub(crate) was_reset: bool,
+    pub(crate) lasting: Lasting,
     pub(crate) _room: OwnedSemaphorePermit,
 }
 
@@ -38,9 +58,7 @@ impl Link {
     /// Makes the connection look as after a login of the session's own, with this schema.
     pub(crate) async fn begin(&mut self, schema: Option<&Bytes>) -> Result<(), ConnectError> {
         if let Some(names) = self.set_names() {
-            let mut query = BytesMut::new();
-            Query::new(names.as_bytes()).encode(&mut query, self.key.capabilities);
-            self.ask(CommandCode::QUERY, &query[1..]).await?;
+            self.run(&names).await?;
         }
         if let Some(wanted) = schema
             && self.schema != Schema::Named(wanted.clone())
@@ -74,8 +92,18 @@ impl Link {
     /// Undoes what a session has done: transaction, variables, temporary tables, locks, statements.
     pub(crate) async fn reset(&mut self) -> Result<(), ConnectError> {
         self.ask(CommandCode::RESET_CONNECTION, b"").await?;
+        if let Some(option) = self.lasting.option_to_restore() {
+            self.ask(CommandCode::SET_OPTION, &option).await?;
+        }
         self.was_reset = true;
         Ok(())
+    }
+
+    /// Runs a statement that gives no rows.
+    pub(crate) async fn run(&mut self, sql: &str) -> Result<(), ConnectError> {
+        let mut query = BytesMut::new();
+        Query::new(sql.as_bytes()).encode(&mut query, self.key.capabilities);
+        self.ask(CommandCode::QUERY, &query[1..]).await
     }
 
     /// Says goodbye, so that the server does not count an aborted client.
@@ -93,14 +121,23 @@ impl Link {
     }
 
     /// Sends a command whose reply is one OK or ERR packet, and reads it.
-    async fn ask(&mut self, code: CommandCode, payload: &[u8]) -> Result<(), ConnectError> {
+    pub(super) async fn ask(
+        &mut self,
+        code: CommandCode,
+        payload: &[u8],
+    ) -> Result<(), ConnectError> {
         let mut packet = BytesMut::with_capacity(payload.len() + 8);
         put_packet(&mut packet, 0, &[&[code.0], payload].concat());
         self.io.write_all(&packet).await?;
         self.io.flush().await?;
-        let reply = read_message(&mut self.io, &mut BytesMut::new(), REPLY_LIMIT).await?.payload();
+        let mut read = BytesMut::new();
+        let reply = read_message(&mut self.io, &mut read, REPLY_LIMIT).await?.payload();
+        if !read.is_empty() {
+            return Err(ConnectError::Protocol(format!("more than a reply to {}", code.name())));
+        }
         match reply.first() {
-            Some(0x00) => Ok(()),
+            // COM_SET_OPTION is answered by an EOF packet
+            Some(0x00 | 0xFE) => Ok(()),
             Some(0xFF) => Err(ConnectError::Refused(ErrPacket::decode(&reply)?)),
             _ => Err(ConnectError::Protocol(format!("an odd reply to {}", code.name()))),
         }
