@@ -18,6 +18,7 @@ mod listen;
 mod metrics;
 mod runtime;
 mod session;
+mod signal;
 mod stream;
 mod tls;
 mod users;

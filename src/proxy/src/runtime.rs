@@ -14,6 +14,7 @@ use crate::{
         login::{Entrance, LoggedIn, broke_off},
         serve,
     },
+    signal::Signal,
     tls::{self, TlsError, Watched},
     users::Users,
 };
@@ -73,9 +74,9 @@ struct Common {
     login_timeout: Duration,
     next_id: AtomicU32,
     /// No new work begins.
-    draining: CancellationToken,
+    draining: Arc<Signal>,
     /// The grace is over.
-    cut: CancellationToken,
+    cut: Signal,
     sessions: TaskTracker,
 }
 
@@ -107,8 +108,8 @@ impl Proxy {
             budget: Budget::new(config.limits.max_buffered),
             login_timeout: config.limits.login_timeout,
             next_id: AtomicU32::new(0),
-            draining: CancellationToken::new(),
-            cut: CancellationToken::new(),
+            draining: Arc::default(),
+            cut: Signal::default(),
             sessions: TaskTracker::new(),
         });
         let model = Arc::new(Model::new(backends.clone()));
@@ -198,7 +199,7 @@ impl Proxy {
 
         stop.cancelled().await;
         tracing::info!(grace = ?shutdown.grace, "stopping: no new sessions, commands and transactions may end");
-        common.draining.cancel();
+        common.draining.give();
         for door in doors {
             // It ends by the same token.
             let _ = door.await;
@@ -206,7 +207,7 @@ impl Proxy {
         common.sessions.close();
         if tokio::time::timeout(shutdown.grace, common.sessions.wait()).await.is_err() {
             tracing::warn!(sessions = common.sessions.len(), "the grace is over, sessions are cut");
-            common.cut.cancel();
+            common.cut.give();
             common.sessions.wait().await;
         }
         tidying.abort();
@@ -293,7 +294,7 @@ async fn accept(door: Door, common: Arc<Common>) {
     loop {
         let accepted = tokio::select! {
             biased;
-            () = common.draining.cancelled() => return door.acceptor.close(),
+            () = common.draining.given() => return door.acceptor.close(),
             accepted = door.acceptor.accept() => accepted,
         };
         match accepted {
@@ -360,7 +361,7 @@ async fn session(
         let ended = tokio::select! {
             biased;
             ended = serve(&mut client, &context, session, stack) => ended,
-            () = common.cut.cancelled() => Ended::Drained,
+            () = common.cut.given() => Ended::Drained,
         };
         let Ended::ChangesUser(message) = ended else { break ended };
         match entrance.change_user(&mut client, &context, logged_in, &message).await {

@@ -14,6 +14,7 @@ use crate::{
     buffer,
     config::Account,
     metrics::Metrics,
+    signal::Signal,
     stream::Stream,
 };
 use attend::{Gone, Patience};
@@ -32,7 +33,6 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::io::AsyncWriteExt;
-use tokio_util::sync::CancellationToken;
 use tower::{Service, ServiceExt};
 use wire::{
     command::CommandCode,
@@ -62,8 +62,8 @@ pub(crate) struct Context {
     pub(crate) max_statements: u32,
     /// How long a client may be logged in without a command.
     pub(crate) wait_timeout: Duration,
-    /// Cancelled when the proxy is about to end: no new work begins.
-    pub(crate) draining: CancellationToken,
+    /// Given when the proxy is about to end: no new work begins.
+    pub(crate) draining: Arc<Signal>,
 }
 
 /// How long, and for how many bytes, a connection that is closed waits for its client to close too.
@@ -92,7 +92,7 @@ pub(crate) async fn serve(
     session: &mut Session,
     stack: &mut Stack,
 ) -> Ended {
-    let mut drained = pin!(context.draining.cancelled());
+    let mut drained = pin!(context.draining.given());
     let first = next_command(client, context, session, stack, drained.as_mut());
     // Later on there is a server that waits, for as long as its own wait_timeout says.
     let Ok(mut next) = tokio::time::timeout(context.wait_timeout, first).await else {

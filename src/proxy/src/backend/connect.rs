@@ -288,6 +288,11 @@ impl ConnectError {
             _ => false,
         }
     }
+
+    /// Whether the server cannot be used, whoever asks: another one may do better.
+    pub(crate) fn is_of_the_server(&self) -> bool {
+        matches!(self, Self::Tls(_) | Self::NoTls | Self::Capabilities(_) | Self::Protocol(_))
+    }
 }
 
 /// Errors of a server that has no room, or is about to start or to end.

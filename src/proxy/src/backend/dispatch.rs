@@ -86,7 +86,8 @@ impl State {
     /// The session's connection to the server that is named, or to one that stands in for it.
     async fn connection(&mut self, target: Target, command: &Command) -> Result<&mut Held> {
         let there = |held: &Held| held.target.server.id == target.server.id;
-        let at = match self.held.iter().position(there) {
+        let held = self.held.iter().position(there);
+        let at = match held {
             Some(at) => at,
             None => {
                 let (link, target) = self.attach(target, command).await?;
@@ -101,14 +102,14 @@ impl State {
 
     /// Tries the named server, then the others of its hostgroup, again and again until the budget
     /// is used up. Nothing has been sent, so each of them is as good.
-    async fn attach(&self, target: Target, command: &Command) -> Result<(Link, Target)> {
+    async fn attach(&mut self, target: Target, command: &Command) -> Result<(Link, Target)> {
         let session = command.session();
         let enters = command.asker() == LOGIN;
         let settings = &self.shared.settings;
         let started = Instant::now();
         let deadline = started + settings.connect_budget;
         loop {
-            let mut failures = Vec::new();
+            let (mut failures, mut unusable) = (Vec::new(), None);
             for candidate in candidates(&target, session) {
                 let Some(backend) = self.shared.backends.get(&candidate.server) else { continue };
                 match backend.attach(session, &self.account, deadline, enters).await {
@@ -117,11 +118,19 @@ impl State {
                         tracing::debug!(server = %candidate.server.name, %error, "connect failed");
                         failures.push(format!("{}: {error}", candidate.server.name));
                     }
+                    Err(error) if error.is_of_the_server() => {
+                        tracing::warn!(server = %candidate.server.name, %error, "cannot be used");
+                        unusable.get_or_insert(refused(backend, error));
+                    }
                     Err(error) => return Err(refused(backend, error)),
                 }
                 if Instant::now() >= deadline {
                     break;
                 }
+            }
+            // What this one lacks it will lack again.
+            if let (Some(error), true) = (unusable, failures.is_empty()) {
+                return Err(error);
             }
             if Instant::now() + settings.connect_retry_delay >= deadline {
                 let (group, budget) = (target.hostgroup, settings.connect_budget);
