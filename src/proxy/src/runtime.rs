@@ -112,12 +112,12 @@ impl Proxy {
             cut: Signal::default(),
             sessions: TaskTracker::new(),
         });
-        let model = Arc::new(Model::new(backends.clone()));
+        let model = Arc::new(Model::new(&backends, &config.users));
         let users = Arc::new(Users::new(config.users));
         let mut doors = Vec::new();
         for listener in &config.listeners {
             let at = |e| StartError::Bind(listener.address.to_string(), e);
-            let acceptor = listen::bind(&listener.address).await.map_err(at)?;
+            let acceptor = listen::bind(&listener.address, &config.tcp).await.map_err(at)?;
             let at = |e| StartError::Tls(listener.address.to_string(), e);
             let entrance = Arc::new(Entrance {
                 greeter: Greeter::new(listener, model.clone()),
@@ -149,8 +149,8 @@ impl Proxy {
             doors.push(Door { acceptor, entrance, context });
         }
         let at = |e| StartError::Bind(config.admin.address.to_string(), e);
-        let admin = match listen::bind(&config.admin.address).await.map_err(at)? {
-            Acceptor::Tcp(listener) => listener,
+        let admin = match listen::bind(&config.admin.address, &config.tcp).await.map_err(at)? {
+            Acceptor::Tcp(listener, _) => listener,
             Acceptor::Unix(_) => return Err(at(io::ErrorKind::Unsupported.into())),
         };
         let listeners = doors.iter().zip(&config.listeners).map(|(door, listener)| {
@@ -251,7 +251,9 @@ fn backends(
         let Some(member) = member.cloned() else { continue };
         let handles = metrics.server(hostgroup, &member.name);
         let at = |e| StartError::Tls(server.name.clone(), e);
-        backends.insert(Backend::new(member, server, &config.backend, handles).map_err(at)?);
+        backends.insert(
+            Backend::new(member, server, &config.backend, &config.tcp, handles).map_err(at)?,
+        );
     }
     Ok(backends)
 }
