@@ -4,10 +4,13 @@ pub(crate) mod connect;
 pub(crate) mod connection;
 pub(crate) mod dispatch;
 mod identity;
+mod ids;
 pub(crate) mod kill;
+mod lasting;
 pub(crate) mod link;
 mod release;
 mod schema;
+pub(crate) mod sessions;
 
 use crate::{
     config::{self, Account},
@@ -159,17 +162,15 @@ impl Backend {
         let (key, attributes) = (Key::of(session, account), attributes(session));
         while let Some(mut link) = self.take_idle(&key, session, &attributes) {
             if !link.fits(session, &attributes) {
-                let timeout = self.connect_timeout();
-                let anew = link.log_in_anew(account, attributes.clone());
-                match tokio::time::timeout(timeout, anew).await {
-                    Ok(Ok(())) => {}
+                match self.in_time(link.log_in_anew(account, attributes.clone())).await {
+                    Ok(()) => {}
                     // A login of its own shows what is wrong with the account. Each that fails may
                     // count against it, so there is no second one like this.
-                    Ok(Err(ConnectError::Refused(_))) => break,
-                    Ok(Err(_)) | Err(_) => continue,
+                    Err(ConnectError::Refused(_)) => break,
+                    Err(_) => continue,
                 }
             }
-            match link.begin(schema).await {
+            match self.in_time(link.begin(schema)).await {
                 Ok(()) => return Ok(link),
                 // It went away while it was idle: the next one, or a new one.
                 Err(ConnectError::Io(_)) => {}
@@ -177,14 +178,21 @@ impl Backend {
             }
         }
         let room = self.room(deadline).await?;
-        let timeout = self.connect_timeout();
         let opened = connect::open(self, key, account, attributes, room);
-        let opened = tokio::time::timeout(timeout, opened).await;
-        let opened = opened.unwrap_or(Err(ConnectError::Timeout(timeout)));
+        let opened = self.in_time(opened).await;
         self.metrics.connected(opened.is_ok());
         let mut link = opened?;
-        link.begin(schema).await?;
+        self.in_time(link.begin(schema)).await?;
         Ok(link)
+    }
+
+    /// A server that has stopped answering must not use up more than one attempt's time.
+    async fn in_time<T>(
+        &self,
+        step: impl Future<Output = Result<T, ConnectError>>,
+    ) -> Result<T, ConnectError> {
+        let timeout = self.connect_timeout();
+        tokio::time::timeout(timeout, step).await.unwrap_or(Err(ConnectError::Timeout(timeout)))
     }
 
     /// A place among the connections that the server may have. An idle connection of another kind

@@ -2,7 +2,7 @@
 
 use crate::{
     admin,
-    backend::{Backend, Backends, dispatch::Shared},
+    backend::{Backend, Backends, dispatch::Shared, sessions::Sessions},
     config::{self, ClientCertificate, Config, ListenerTlsMode},
     greeter::{Greeter, Model},
     hosts::Hosts,
@@ -22,10 +22,7 @@ use chain::{HostgroupId, Server, Topology, session::Peer, topology};
 use std::{
     io,
     path::PathBuf,
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering::Relaxed},
-    },
+    sync::Arc,
     time::{Duration, Instant},
 };
 use tokio::{
@@ -72,7 +69,7 @@ struct Common {
     hosts: Hosts,
     budget: Budget,
     login_timeout: Duration,
-    next_id: AtomicU32,
+    ids: Arc<Sessions>,
     /// No new work begins.
     draining: Arc<Signal>,
     /// The grace is over.
@@ -107,7 +104,7 @@ impl Proxy {
             hosts: Hosts::new(&config.limits),
             budget: Budget::new(config.limits.max_buffered),
             login_timeout: config.limits.login_timeout,
-            next_id: AtomicU32::new(0),
+            ids: Arc::default(),
             draining: Arc::default(),
             cut: Signal::default(),
             sessions: TaskTracker::new(),
@@ -137,6 +134,7 @@ impl Proxy {
                     chain,
                     backends: backends.clone(),
                     settings: config.backend.clone(),
+                    sessions: common.ids.clone(),
                 }),
                 topology: topology.clone(),
                 metrics: metrics.clone(),
@@ -333,7 +331,7 @@ async fn session(
         return client.turn_away(&too_many()).await;
     };
     let counted = common.metrics.session();
-    let id = (1 << 31) | common.next_id.fetch_add(1, Relaxed);
+    let id = common.ids.new_id();
     let login = entrance.login(&mut client, &context, peer, id);
     let login = tokio::time::timeout(common.login_timeout, login).await;
     drop(pending);

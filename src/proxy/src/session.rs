@@ -10,6 +10,7 @@ use crate::{
     backend::{
         connection::Closed,
         dispatch::{Dispatch, Shared},
+        sessions::Killed,
     },
     buffer,
     config::Account,
@@ -153,7 +154,8 @@ async fn next_command(
         Ok(Some(message)) if message.seq != 0 => {
             let refusal =
                 ErrPacket::new(codes::ER_NET_PACKETS_OUT_OF_ORDER, "Got packets out of order");
-            let _ = refuse(client, message.next_seq, &refusal).await;
+            // Servers begin anew with it, whatever the id was.
+            let _ = refuse(client, 0, &refusal).await;
             Err(Ended::Client(Error::client("a command with a wrong sequence id")))
         }
         Ok(message) => Ok(message),
@@ -245,7 +247,8 @@ async fn run(
     context.metrics.error(error.origin());
     // A server that closes behind an ERR has closed because of it. Its client would see the end of
     // the connection, also with a command that is on its way already.
-    let was_closed = before == Answered::WithError && error.cause::<Closed>().is_some();
+    let was_closed = (before == Answered::WithError && error.cause::<Closed>().is_some())
+        || error.cause::<Killed>().is_some();
     if has_reply && !was_closed {
         // The one place where errors become ERR packets.
         let code = ErrorCode { code: error.code(), sqlstate: error.sqlstate() };
@@ -288,8 +291,8 @@ pub(crate) async fn refuse(
 }
 
 /// The bottom of a new session's stack with the chain on top.
-pub(crate) fn stack(context: &Context, account: &Account) -> Stack {
-    let dispatch = Dispatch::stack(context.shared.clone(), account.clone());
+pub(crate) fn stack(context: &Context, account: &Account, id: u32) -> Stack {
+    let dispatch = Dispatch::stack(context.shared.clone(), account.clone(), id);
     context.shared.chain.session(dispatch)
 }
 

@@ -2,6 +2,7 @@
 
 use super::{
     Backend, Key,
+    lasting::Lasting,
     link::{Link, read_message},
     schema::Schema,
 };
@@ -215,6 +216,7 @@ pub(super) async fn open(
     if let Some(method) = compression {
         io.compress(method, End::Client, read);
     }
+    let lasting = Lasting::of(key.capabilities);
     let vendor = if greeting.is_mariadb() { Vendor::MariaDb } else { Vendor::MySql };
     Ok(Link {
         io,
@@ -222,14 +224,17 @@ pub(super) async fn open(
         key,
         account: account.clone(),
         vendor,
+        version: sql::Server::from_version(&greeting.version()),
         nonce: greeting.nonce,
         plugin: greeting.plugin,
         capabilities: login.capabilities,
         attributes,
         thread_id: greeting.thread_id,
+        lease: None,
         schema: Schema::None,
         opened: Instant::now(),
         was_reset: false,
+        lasting,
         _room: room,
     })
 }
@@ -272,8 +277,19 @@ async fn secured(
     let mut payload = BytesMut::new();
     login.ssl_request().encode(&mut payload);
     let seq = send(&mut io, seq, &payload).await?;
-    let io = tls.connector.get().connect(tls.name.clone(), io).await.map_err(ConnectError::Tls)?;
+    let connector = tls.connector.get();
+    let io = connector.connect(tls.name.clone(), io).await.map_err(handshake_failed)?;
     Ok((TlsStream::from(io).into(), seq))
+}
+
+/// What rustls finds wrong will be wrong again; that the connection broke may pass.
+fn handshake_failed(error: io::Error) -> ConnectError {
+    match error.kind() {
+        io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::Other => {
+            ConnectError::Tls(error)
+        }
+        _ => ConnectError::Io(error),
+    }
 }
 
 async fn send(io: &mut Stream, seq: u8, payload: &[u8]) -> io::Result<u8> {

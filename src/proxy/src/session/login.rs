@@ -153,7 +153,7 @@ impl Entrance {
             // that happens again and again.
             Err(error) if greeted.greeting.is_mariadb() && refusals < REFUSALS => {
                 tracing::debug!(session = session.id, %error, "change of user refused");
-                let stack = stack(context, &admitted.user().backend);
+                let stack = stack(context, &admitted.user().backend, session.id);
                 let session = session.anew();
                 Ok(LoggedIn { session, stack, greeted, admitted, refusals: refusals + 1 })
             }
@@ -188,7 +188,7 @@ impl Entrance {
             hostgroup: HostgroupId(user.hostgroup),
             topology: context.topology.clone(),
         });
-        let mut stack = stack(context, &user.backend);
+        let mut stack = stack(context, &user.backend, session.id);
         let schema = request.schema;
         let info = greeted.proof(&user.account.password).unwrap_or_default();
         if schema.is_empty() {
