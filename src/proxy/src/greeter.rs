@@ -111,9 +111,14 @@ impl Greeter {
         })
     }
 
+    /// Whether the servers are MariaDB's, as far as that is known.
+    pub(crate) fn is_mariadb(&self) -> bool {
+        self.model.known().is_some_and(|greeting| greeting.is_mariadb())
+    }
+
     /// The refusal of a host whose logins break off, in the words of the servers.
     pub(crate) fn host_is_blocked(&self, peer: Peer) -> ErrPacket {
-        let tool = match self.model.known().is_some_and(|greeting| greeting.is_mariadb()) {
+        let tool = match self.is_mariadb() {
             true => "mariadb-admin",
             false => "mysqladmin",
         };

@@ -15,13 +15,12 @@ use crate::{
         serve,
     },
     signal::Signal,
-    tls::{self, TlsError, Watched},
+    tls::{TlsError, renewal},
     users::Users,
 };
 use chain::{HostgroupId, Server, Topology, session::Peer, topology};
 use std::{
     io,
-    path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -77,8 +76,6 @@ struct Common {
     sessions: TaskTracker,
 }
 
-/// How often the files of certificates are looked at.
-const RENEW_INTERVAL: Duration = Duration::from_secs(2);
 /// How often idle connections are looked at.
 const TIDY_INTERVAL: Duration = Duration::from_secs(1);
 /// How long accepting pauses when the process has no file descriptors left.
@@ -119,7 +116,7 @@ impl Proxy {
             let entrance = Arc::new(Entrance {
                 greeter: Greeter::new(listener, model.clone()),
                 users: users.clone(),
-                tls: listener_tls(listener).map_err(at)?,
+                tls: renewal::listener(listener).map_err(at)?,
                 tls_required: listener.tls.mode == ListenerTlsMode::Require,
                 certificate_required: listener.tls.client_certificate
                     == ClientCertificate::Required,
@@ -191,7 +188,7 @@ impl Proxy {
         let admin = tokio::spawn(admin::serve(admin, facts, ended.clone()));
         let tidying = tokio::spawn(tidy(backends.clone()));
         let watched = doors.iter().filter_map(|door| door.entrance.tls.clone()).collect();
-        let renewing = tokio::spawn(renew(watched, backends.clone(), renewal));
+        let renewing = tokio::spawn(renewal::run(watched, backends.clone(), renewal));
         let doors: Vec<_> =
             doors.into_iter().map(|door| tokio::spawn(accept(door, common.clone()))).collect();
 
@@ -256,39 +253,6 @@ fn backends(
     Ok(backends)
 }
 
-fn listener_tls(
-    listener: &config::Listener,
-) -> Result<Option<Arc<Watched<tls::Acceptor>>>, TlsError> {
-    let settings = listener.tls.clone();
-    if settings.mode == ListenerTlsMode::Disable {
-        return Ok(None);
-    }
-    let files = [&listener.tls.certificate, &listener.tls.key, &listener.tls.client_ca];
-    let files = files.into_iter().flatten().map(PathBuf::as_path);
-    let watched = Watched::new(listener.address.to_string(), files, move || {
-        let pair = settings.certificate.as_deref().zip(settings.key.as_deref());
-        tls::acceptor(pair, settings.client_ca.as_deref())
-    })?;
-    Ok(Some(Arc::new(watched)))
-}
-
-/// Reads certificates again when their files have changed, and all of them when `asked`, for ever.
-async fn renew(
-    listeners: Vec<Arc<Watched<tls::Acceptor>>>,
-    backends: Arc<Backends>,
-    asked: Arc<Notify>,
-) {
-    let mut interval = tokio::time::interval(RENEW_INTERVAL);
-    loop {
-        let asked = tokio::select! {
-            _ = interval.tick() => false,
-            () = asked.notified() => true,
-        };
-        listeners.iter().for_each(|listener| listener.renew(asked));
-        backends.iter().for_each(|backend| backend.renew(asked));
-    }
-}
-
 /// Accepts clients until the proxy drains.
 async fn accept(door: Door, common: Arc<Common>) {
     loop {
@@ -348,6 +312,7 @@ async fn session(
                 }
                 _ => {
                     common.hosts.broke_off(peer);
+                    entrance.timed_out(&mut client).await;
                     format!("no login within {:?}", common.login_timeout)
                 }
             };
