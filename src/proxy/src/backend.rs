@@ -18,6 +18,7 @@ use crate::{
     metrics::ServerMetrics,
     tls::TlsError,
 };
+use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use chain::{HostgroupId, Server, Session};
 use connect::{ConnectError, Endpoint};
@@ -30,7 +31,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
-use wire::{attributes::Attributes, capability::Capabilities};
+use wire::{attributes::Attributes, auth::NONCE_LEN, capability::Capabilities, greeting::Greeting};
 
 /// All servers, by [`Server::id`].
 #[derive(Default)]
@@ -42,6 +43,8 @@ pub(crate) struct Backend {
     pub(crate) hostgroup: HostgroupId,
     pub(crate) metrics: ServerMetrics,
     endpoint: Endpoint,
+    /// How the server last greeted a connection, without what differs from one to the next.
+    greeted: ArcSwapOption<Greeting>,
     settings: config::Backend,
     /// Locked when a session takes its connection and when it gives it back, never in between.
     idle: Mutex<Vec<Idle>>,
@@ -103,10 +106,12 @@ impl Backend {
         server: Arc<Server>,
         config: &config::Server,
         settings: &config::Backend,
+        tcp: &config::Tcp,
         metrics: ServerMetrics,
     ) -> Result<Self, TlsError> {
         Ok(Self {
-            endpoint: Endpoint::new(config)?,
+            endpoint: Endpoint::new(config, tcp)?,
+            greeted: ArcSwapOption::empty(),
             hostgroup: HostgroupId(config.hostgroup),
             settings: settings.clone(),
             idle: Mutex::default(),
@@ -117,6 +122,20 @@ impl Backend {
             server,
             metrics,
         })
+    }
+
+    /// How the server greets, if that is known.
+    pub(crate) fn known_greeting(&self) -> Option<Arc<Greeting>> {
+        self.greeted.load_full()
+    }
+
+    /// Notes how the server has greeted a connection: after an upgrade it is another.
+    fn note_greeting(&self, greeting: &Greeting) {
+        let greeting = Greeting { nonce: [0; NONCE_LEN], thread_id: 0, ..greeting.clone() };
+        if self.greeted.load().as_ref().is_none_or(|known| **known != greeting) {
+            tracing::info!(server = %self.server.name, version = greeting.version(), "greeted");
+            self.greeted.store(Some(Arc::new(greeting)));
+        }
     }
 
     /// Reads the certificates again, if they have changed or that is asked for.
