@@ -66,6 +66,9 @@ impl Greeter {
         let plugin = listener.default_auth.map(|plugin| match plugin {
             config::AuthPlugin::MysqlNativePassword => Plugin::NativePassword,
             config::AuthPlugin::CachingSha2Password => Plugin::CachingSha2Password,
+            config::AuthPlugin::MysqlClearPassword => Plugin::ClearPassword,
+            config::AuthPlugin::Ed25519 => Plugin::Ed25519,
+            config::AuthPlugin::Parsec => Plugin::Parsec,
         });
         let compression = listener.compression.iter().map(|algorithm| match algorithm {
             config::Compression::Zlib => Capabilities::COMPRESS,
@@ -105,11 +108,18 @@ impl Greeter {
     }
 
     /// The plugin that passwords are checked with.
+    pub(crate) fn plugin(&self, greeting: &Greeting) -> Plugin {
+        self.plugin.clone().unwrap_or_else(|| greeting.plugin.clone())
+    }
+
+    /// The plugin of the greeting: as from servers, the others are asked for by an auth switch.
     fn plugin_of(&self, model: &Greeting) -> Plugin {
         match (&self.plugin, &model.plugin) {
-            (Some(configured), _) => configured.clone(),
-            (None, Plugin::NativePassword) => Plugin::NativePassword,
-            (None, _) => Plugin::CachingSha2Password,
+            (Some(plugin @ (Plugin::NativePassword | Plugin::CachingSha2Password)), _) => {
+                plugin.clone()
+            }
+            (None | Some(_), Plugin::NativePassword) => Plugin::NativePassword,
+            (None | Some(_), _) => Plugin::CachingSha2Password,
         }
     }
 }

@@ -25,6 +25,7 @@ mod graceful;
 mod login;
 mod memory;
 mod observe;
+mod plugins;
 mod pool;
 mod prepared;
 mod queries;

@@ -71,7 +71,7 @@ pub struct Listener {
     /// TLS towards clients.
     #[serde(default)]
     pub tls: ListenerTls,
-    /// The authentication plugin of the greeting. Default: learnt from the servers.
+    /// The authentication plugin that passwords are checked with. Default: learnt from the servers.
     pub default_auth: Option<AuthPlugin>,
     /// What clients may compress with, if the servers can; [] for nothing. Default: all.
     #[serde(default = "all_compression")]
@@ -127,6 +127,12 @@ pub enum AuthPlugin {
     CachingSha2Password,
     /// SHA-1; MariaDB's default.
     MysqlNativePassword,
+    /// The password itself, over TLS or a unix socket only.
+    MysqlClearPassword,
+    /// A signature; MariaDB's.
+    Ed25519,
+    /// A signature by a key that is dear to derive; MariaDB's, from 11.6 on.
+    Parsec,
 }
 
 /// A server, in one hostgroup. Stands several times for a server of several hostgroups.

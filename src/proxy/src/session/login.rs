@@ -15,7 +15,7 @@ use chain::{
 use std::sync::Arc;
 use tokio_rustls::{TlsAcceptor, TlsStream};
 use wire::{
-    auth::{ServerAuth, random_nonce, server},
+    auth::{Plugin, ServerAuth, random_nonce, server},
     capability::Capabilities,
     command::{ChangeUser, CommandCode},
     compress::{End, Method},
@@ -240,9 +240,16 @@ impl Entrance {
         mut seq: u8,
     ) -> Result<(Admitted, u8), Error> {
         let user = self.users.find(&request.user);
+        let plugin = self.greeter.plugin(greeting);
+        if plugin == Plugin::ClearPassword && !client.io.is_secure() {
+            let text = "Connections using insecure transport are prohibited by this proxy: \
+                        mysql_clear_password is taken over TLS or a unix socket only";
+            let refusal = ErrPacket::new(SECURE_TRANSPORT_REQUIRED, text);
+            return Err(denied(client, seq, &refusal).await);
+        }
         let expected = server::Expected {
             password: user.map(|known| (*known.user().account.password).clone()),
-            plugin: greeting.plugin.clone(),
+            plugin: plugin.clone(),
             nonce: greeting.nonce,
             secure: client.io.is_secure(),
             // The scramble is enough: the proxy knows the password, and never asks for it.
@@ -251,7 +258,7 @@ impl Entrance {
         };
         let can_switch = request.capabilities.contains(Capabilities::PLUGIN_AUTH);
         let named = request.plugin().clone();
-        if !can_switch && named != greeting.plugin {
+        if !can_switch && (named != plugin || plugin.signs()) {
             let text = "Client does not support authentication protocol requested by server; \
                         consider upgrading MySQL client";
             let refusal = ErrPacket::new(codes::ER_NOT_SUPPORTED_AUTH_MODE, text);

@@ -185,24 +185,32 @@ fn events(command: CommandCode, caps: Capabilities, data: &[u8], step: usize) ->
 
 /// Whatever the client sends, it is not let in: the password cannot be guessed.
 pub(crate) fn auth_server(data: &[u8]) {
-    let Some((&[flags, response_len], data)) = data.split_first_chunk() else { return };
+    let Some((&[flags, plugins, response_len], data)) = data.split_first_chunk() else { return };
     let flag = |bit: u8| flags & (1 << bit) != 0;
-    let plugin = |bit| if flag(bit) { Plugin::NativePassword } else { Plugin::CachingSha2Password };
+    let plugin = |bits: u8| match bits & 7 {
+        0 => Plugin::CachingSha2Password,
+        1 => Plugin::NativePassword,
+        2 => Plugin::Sha256Password,
+        3 => Plugin::ClearPassword,
+        4 => Plugin::Ed25519,
+        5 => Plugin::Parsec,
+        _ => Plugin::Other("auth_other".into()),
+    };
     let expected = server::Expected {
         password: flag(0).then(|| Secret::from("never guessed")),
-        plugin: plugin(1),
+        plugin: plugin(plugins),
         nonce: [7; 20],
-        secure: flag(2),
+        secure: flag(1),
         key: None,
-        full: flag(3),
+        full: flag(2),
     };
     let (response, mut data) = data.split_at(data.len().min(response_len.into()));
-    let mut auth = ServerAuth::new(expected, &plugin(4), flag(5), response);
+    let mut auth = ServerAuth::new(expected, &plugin(plugins >> 3), flag(3), response);
     for _ in 0..8 {
         match auth.step() {
             server::Step::Send(_) => {}
             server::Step::Read => {
-                let (payload, rest) = data.split_at(data.len().min(33));
+                let (payload, rest) = data.split_at(data.len().min(97));
                 auth.receive(payload);
                 data = rest;
             }
@@ -217,7 +225,13 @@ pub(crate) fn auth_server(data: &[u8]) {
 pub(crate) fn auth_client(data: &[u8]) {
     const PASSWORD: &[u8] = b"a password of some length";
     let Some((flags, mut data)) = data.split_first() else { return };
-    let plugin = if flags & 1 == 0 { Plugin::NativePassword } else { Plugin::CachingSha2Password };
+    let plugin = match flags & 7 {
+        0 => Plugin::NativePassword,
+        1 => Plugin::CachingSha2Password,
+        2 => Plugin::Sha256Password,
+        3 => Plugin::ClearPassword,
+        _ => Plugin::Parsec,
+    };
     let mut auth = ClientAuth::new(Secret::from(PASSWORD), plugin, [7; 20], false);
     while let Some((len, rest)) = data.split_first() {
         let (payload, rest) = rest.split_at(rest.len().min(usize::from(*len)));
