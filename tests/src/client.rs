@@ -72,6 +72,11 @@ impl Client {
         Ok(self.channel.write_below(bytes)?)
     }
 
+    /// Closes the sending side: the other one sees the end of the stream, and can still answer.
+    pub fn close_sending(&mut self) -> Result<()> {
+        Ok(self.channel.close_sending()?)
+    }
+
     /// Sends a command and does not wait for the reply.
     pub fn send_command(&mut self, code: CommandCode, body: &[u8]) -> Result<()> {
         let bytes = self.framed(code, body);

@@ -3,6 +3,7 @@
 pub(crate) mod connect;
 pub(crate) mod connection;
 pub(crate) mod dispatch;
+pub(crate) mod kill;
 pub(crate) mod link;
 mod release;
 mod schema;
@@ -40,6 +41,9 @@ pub(crate) struct Backend {
     /// One permit for each connection that is open, used or idle.
     room: Arc<Semaphore>,
     capacity: u32,
+    /// Permits for connections that run one KILL, beyond those of `room`: what holds all of these
+    /// may be what has to be killed.
+    spare: Arc<Semaphore>,
 }
 
 /// What must be equal for a session to take over another's connection: the account, and every
@@ -99,6 +103,7 @@ impl Backend {
             idle: Mutex::default(),
             room: Arc::new(Semaphore::new(config.max_connections as usize)),
             capacity: config.max_connections,
+            spare: Arc::new(Semaphore::new(kill::SPARE)),
             server,
             metrics,
         })
@@ -107,6 +112,11 @@ impl Backend {
     /// How long one attempt to connect may take.
     pub(crate) fn connect_timeout(&self) -> Duration {
         self.settings.connect_timeout
+    }
+
+    /// Whether a statement is killed whose client has gone.
+    pub(crate) fn kills_abandoned(&self) -> bool {
+        self.settings.kill_abandoned
     }
 
     /// A connection in the state of a session that has just logged in: an idle one that fits, or a
@@ -194,6 +204,7 @@ impl Backend {
     /// Takes all idle connections, for good: the proxy is about to end.
     pub(crate) fn close(&self) -> Vec<Link> {
         self.room.close();
+        self.spare.close();
         self.lock_idle().drain(..).map(|one| one.link).collect()
     }
 

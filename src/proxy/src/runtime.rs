@@ -15,7 +15,6 @@ use crate::{
     tls::{self, TlsError},
     users::Users,
 };
-use bytes::BytesMut;
 use chain::{HostgroupId, Server, Topology, session::Peer, topology};
 use std::{
     io,
@@ -119,6 +118,7 @@ impl Proxy {
                 metrics: metrics.clone(),
                 max_command: usize::try_from(config.limits.max_allowed_packet)
                     .unwrap_or(usize::MAX),
+                wait_timeout: config.limits.wait_timeout,
                 draining: common.draining.clone(),
             });
             doors.push(Door { acceptor, entrance, context });
@@ -240,7 +240,7 @@ async fn accept(door: Door, common: Arc<Common>) {
         match accepted {
             Ok((io, peer)) => {
                 common.metrics.accepted.inc();
-                let client = Client { io, read: BytesMut::new() };
+                let client = Client::new(io);
                 let (entrance, context) = (door.entrance.clone(), door.context.clone());
                 common.sessions.spawn(session(client, peer, entrance, context, common.clone()));
             }

@@ -1,15 +1,20 @@
 //! One client session, from its login to its end.
 
+mod attend;
 mod deliver;
 pub(crate) mod login;
 
 use crate::{
-    backend::dispatch::{Dispatch, Shared},
+    backend::{
+        connection::Closed,
+        dispatch::{Dispatch, Shared},
+    },
     buffer,
     config::Account,
     metrics::Metrics,
     stream::Stream,
 };
+use attend::{Gone, Patience};
 use bytes::{Bytes, BytesMut};
 use chain::{Command, Error, Origin, Outcome, Reply, Session, Stack, Topology, error::LastWords};
 use deliver::{Delivery, deliver};
@@ -36,6 +41,8 @@ pub(crate) struct Client {
     pub(crate) io: Stream,
     /// Read ahead of the command at work: pipelined commands wait here, in order.
     pub(crate) read: BytesMut,
+    /// The client says nothing more: what it has said is in `read`.
+    closed: bool,
 }
 
 /// What a session needs besides its client.
@@ -45,6 +52,8 @@ pub(crate) struct Context {
     pub(crate) metrics: Arc<Metrics>,
     /// Longest command, in bytes of payload.
     pub(crate) max_command: usize,
+    /// How long a client may be logged in without a command.
+    pub(crate) wait_timeout: Duration,
     /// Cancelled when the proxy is about to end: no new work begins.
     pub(crate) draining: CancellationToken,
 }
@@ -76,9 +85,14 @@ pub(crate) async fn serve(
     stack: &mut Stack,
 ) -> Ended {
     let mut drained = pin!(context.draining.cancelled());
+    let first = next_command(client, context, session, stack, drained.as_mut());
+    // Later on there is a server that waits, for as long as its own wait_timeout says.
+    let Ok(mut next) = tokio::time::timeout(context.wait_timeout, first).await else {
+        return Ended::Client(Error::client("no command within limits.wait_timeout"));
+    };
+    let mut before = Answered::Well;
     loop {
-        let drained = drained.as_mut();
-        let message = match next_command(client, context, session, stack, drained).await {
+        let message = match next {
             Ok(Some(message)) => message,
             Ok(None) => return Ended::Left,
             Err(ended) => return ended,
@@ -86,13 +100,21 @@ pub(crate) async fn serve(
         match message.first_byte().map(CommandCode) {
             Some(CommandCode::QUIT) => return Ended::Left,
             Some(CommandCode::CHANGE_USER) => return Ended::ChangesUser(message),
-            _ => {
-                if let Err(ended) = run(client, context, session, stack, message).await {
-                    return ended;
-                }
-            }
+            _ => match run(client, context, session, stack, message, before).await {
+                Ok(answered) => before = answered,
+                Err(ended) => return ended,
+            },
         }
+        next = next_command(client, context, session, stack, drained.as_mut()).await;
     }
+}
+
+/// How the reply to a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answered {
+    Well,
+    /// By a server's ERR.
+    WithError,
 }
 
 /// Waits for a command. A session outside a transaction ends here when the proxy drains, and any
@@ -153,23 +175,29 @@ async fn run(
     session: &mut Session,
     stack: &mut Stack,
     message: Message,
-) -> Result<(), Ended> {
+    before: Answered,
+) -> Result<Answered, Ended> {
     let started = Instant::now();
     let sequence = message.next_seq;
     let Some(command) = Command::read(session.clone(), message) else {
         let refusal = ErrPacket::new(codes::ER_UNKNOWN_COM_ERROR, "Unknown command");
-        return refuse(client, sequence, &refusal).await.map_err(Ended::Client);
+        refuse(client, sequence, &refusal).await.map_err(Ended::Client)?;
+        return Ok(Answered::Well);
     };
     context.metrics.command(command.code());
     let has_reply = command.code().has_reply();
-    let error = match call(stack, command).await.map(Reply::into_outcome) {
-        Ok(Outcome::Body(body)) => match deliver(client, body).await {
+    let patience = Patience::of(&context.shared.settings);
+    let Some(reply) = client.attended(patience, call(stack, command)).await else {
+        return Err(Ended::Client(Error::client(Gone)));
+    };
+    let error = match reply.map(Reply::into_outcome) {
+        Ok(Outcome::Body(body)) => match deliver(client, body, patience).await {
             Delivery::Ended(end) => {
                 if let Some(status) = end.status {
                     session.set_status(status);
                 }
                 context.metrics.took(started.elapsed());
-                return Ok(());
+                return Ok(end.error.map_or(Answered::Well, |_| Answered::WithError));
             }
             Delivery::Begun(error) => {
                 context.metrics.error(error.origin());
@@ -188,7 +216,10 @@ async fn run(
         Err(error) => error,
     };
     context.metrics.error(error.origin());
-    if has_reply {
+    // A server that closes behind an ERR has closed because of it. Its client would see the end of
+    // the connection, also with a command that is on its way already.
+    let was_closed = before == Answered::WithError && error.cause::<Closed>().is_some();
+    if has_reply && !was_closed {
         // The one place where errors become ERR packets.
         let code = ErrorCode { code: error.code(), sqlstate: error.sqlstate() };
         let refusal = ErrPacket::new(code, error.message());
@@ -198,7 +229,7 @@ async fn run(
         return Err(Ended::Backend(error));
     }
     match stack.ready().await {
-        Ok(_) if error.origin() != Origin::Client => Ok(()),
+        Ok(_) if error.origin() != Origin::Client => Ok(Answered::Well),
         Ok(_) => Err(Ended::Client(error)),
         // The session's connection is gone, and what it had set there with it. Going on as if
         // nothing were lost would give wrong answers.
@@ -236,6 +267,11 @@ pub(crate) fn stack(context: &Context, account: &Account) -> Stack {
 }
 
 impl Client {
+    /// A client that has said nothing yet.
+    pub(crate) fn new(io: Stream) -> Self {
+        Self { io, read: BytesMut::new(), closed: false }
+    }
+
     /// The next message; `None` if the client has closed between two messages. Cancelling it loses
     /// nothing.
     pub(crate) async fn message(&mut self, limit: usize) -> Result<Option<Message>, Error> {

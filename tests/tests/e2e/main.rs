@@ -18,6 +18,7 @@ macro_rules! on_both_vendors {
     };
 }
 
+mod abandoned;
 mod big_packets;
 mod compression;
 mod drivers;

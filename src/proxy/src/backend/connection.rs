@@ -4,7 +4,7 @@ use super::{link::Link, schema};
 use crate::buffer::{poll_chunk, poll_write_all};
 use bytes::{Bytes, BytesMut};
 use chain::{
-    Body, Command, End, Error, Frame, Reply, Result, Stack, Upload,
+    Body, Command, End, Error, Frame, Origin, Reply, Result, Stack, Upload,
     error::LastWords,
     lend::{Lend, Loan},
     topology::InUse,
@@ -29,17 +29,31 @@ use wire::{
 /// Sends a command as it is and streams its reply.
 pub(crate) struct Connection(Lend<Wire>);
 
+/// The server has closed the connection.
+#[derive(Debug, thiserror::Error)]
+#[error("the server closed the connection before its reply ended")]
+pub(crate) struct Closed;
+
 struct Wire {
     /// Gone once the connection has been given back or closed.
     link: Option<Box<Link>>,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Nothing is under way.
+    Clean,
     /// A command was sent whose reply has not been read to its end.
-    busy: bool,
+    Busy,
+    /// The server has closed the connection, or what it says makes no sense.
+    Broken,
 }
 
 impl Connection {
     /// The stack of one connection.
     pub(crate) fn stack(link: Link) -> Stack {
-        let wire = Wire { link: Some(Box::new(link)), busy: false };
+        let wire = Wire { link: Some(Box::new(link)), state: State::Clean };
         Stack::new(Self(Lend::new(wire)))
     }
 }
@@ -54,7 +68,7 @@ impl Service<Command> for Connection {
     /// by itself, which it does only to close.
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
         let wire = ready!(self.0.poll_home(cx))?;
-        if wire.busy {
+        if wire.state != State::Clean {
             return Poll::Ready(Err(Error::backend("the connection to the server was lost")));
         }
         let Wire { link: Some(link), .. } = wire else {
@@ -66,7 +80,7 @@ impl Service<Command> for Connection {
         let Poll::Ready(said) = poll_chunk(&mut link.io, cx) else {
             return Poll::Ready(Ok(()));
         };
-        wire.busy = true;
+        wire.state = State::Broken;
         Poll::Ready(Err(match said {
             Ok(Some(bytes)) => Error::backend(LastWords(bytes)),
             Ok(None) => lost(io::ErrorKind::UnexpectedEof.into()),
@@ -82,7 +96,7 @@ impl Service<Command> for Connection {
 
 /// Sends the command. Resolves with the first packets of the reply.
 async fn exchange(mut wire: Loan<Wire>, command: Command) -> Result<Reply> {
-    wire.busy = true;
+    wire.state = State::Busy;
     let link = wire.link()?;
     link.backend.metrics.commands.inc();
     let in_use = InUse::command(link.backend.server.clone());
@@ -95,8 +109,8 @@ async fn exchange(mut wire: Loan<Wire>, command: Command) -> Result<Reply> {
     let sent = sent.await;
     drop(packets);
     if !command.code().has_reply() {
+        wire.state = if sent.is_ok() { State::Clean } else { State::Broken };
         sent.map_err(lost)?;
-        wire.busy = false;
         return Ok(Reply::new(Body::end(End::default())));
     }
     // A server that refuses a command may say why and close before it has read all of it: what it
@@ -164,6 +178,14 @@ impl ReplyStream {
         if let Some(next) = self.next.take() {
             return Poll::Ready(Ok(next));
         }
+        let frame = ready!(self.poll_next_frame(cx));
+        if frame.as_ref().is_err_and(|error| error.origin() == Origin::Backend) {
+            self.wire.state = State::Broken;
+        }
+        Poll::Ready(frame)
+    }
+
+    fn poll_next_frame(&mut self, cx: &mut Context<'_>) -> Poll<Result<Frame>> {
         loop {
             if self.upload.is_some() {
                 ready!(self.poll_upload(cx))?;
@@ -239,7 +261,7 @@ impl ReplyStream {
             session_state: Bytes::copy_from_slice(state),
         };
         self.ended = true;
-        self.wire.busy = false;
+        self.wire.state = State::Clean;
         if let Some(link) = &mut self.wire.link {
             link.schema.follow(&end, self.capabilities, self.names_schema);
         }
@@ -291,22 +313,23 @@ impl Wire {
     }
 }
 
-/// A clean connection goes back to its pool, any other is closed.
+/// A clean connection goes back to its pool. One whose reply nobody waits for any more is closed,
+/// and the server told to stop.
 impl Drop for Wire {
     fn drop(&mut self) {
-        if let Some(link) = self.link.take()
-            && !self.busy
-        {
-            link.release();
+        match (self.link.take(), self.state) {
+            (Some(link), State::Clean) => link.release(),
+            (Some(link), State::Busy) => link.abandon(),
+            _ => {}
         }
     }
 }
 
 fn lost(error: io::Error) -> Error {
     match error.kind() {
-        io::ErrorKind::UnexpectedEof => {
-            Error::backend("the server closed the connection before its reply ended")
-        }
+        io::ErrorKind::UnexpectedEof
+        | io::ErrorKind::ConnectionReset
+        | io::ErrorKind::BrokenPipe => Error::backend(Closed),
         _ => Error::backend(format!("lost connection to the server: {error}")),
     }
 }

@@ -5,7 +5,7 @@ use super::{
     connect::{ConnectError, Vendor},
     schema::Schema,
 };
-use crate::{buffer, stream::Stream};
+use crate::{buffer, config::Account, stream::Stream};
 use bytes::{Bytes, BytesMut};
 use std::{io, sync::Arc, time::Instant};
 use tokio::{io::AsyncWriteExt, sync::OwnedSemaphorePermit};
@@ -20,7 +20,11 @@ pub(crate) struct Link {
     pub(crate) io: Stream,
     pub(crate) backend: Arc<Backend>,
     pub(crate) key: Key,
+    /// Who has logged in.
+    pub(crate) account: Account,
     pub(crate) vendor: Vendor,
+    /// The server's id of the connection, from its greeting: what KILL takes there.
+    pub(crate) thread_id: u32,
     pub(crate) schema: Schema,
     pub(crate) opened: Instant,
     /// COM_RESET_CONNECTION was executed since the login.
@@ -38,9 +42,7 @@ impl Link {
     /// Makes the connection look as after a login of the session's own, with this schema.
     pub(crate) async fn begin(&mut self, schema: Option<&Bytes>) -> Result<(), ConnectError> {
         if let Some(names) = self.set_names() {
-            let mut query = BytesMut::new();
-            Query::new(names.as_bytes()).encode(&mut query, self.key.capabilities);
-            self.ask(CommandCode::QUERY, &query[1..]).await?;
+            self.run(&names).await?;
         }
         if let Some(wanted) = schema
             && self.schema != Schema::Named(wanted.clone())
@@ -76,6 +78,13 @@ impl Link {
         self.ask(CommandCode::RESET_CONNECTION, b"").await?;
         self.was_reset = true;
         Ok(())
+    }
+
+    /// Runs a statement that gives no rows.
+    pub(crate) async fn run(&mut self, sql: &str) -> Result<(), ConnectError> {
+        let mut query = BytesMut::new();
+        Query::new(sql.as_bytes()).encode(&mut query, self.key.capabilities);
+        self.ask(CommandCode::QUERY, &query[1..]).await
     }
 
     /// Says goodbye, so that the server does not count an aborted client.

@@ -1,6 +1,6 @@
 //! What becomes of a connection when its session has ended.
 
-use super::link::Link;
+use super::{kill, link::Link};
 use std::time::Duration;
 use tokio::runtime::Handle;
 
@@ -24,6 +24,23 @@ impl Link {
                     tracing::debug!(server = %self.backend.server.name, %error, "reset failed");
                 }
                 Err(_) => tracing::debug!(server = %self.backend.server.name, "reset timed out"),
+            }
+        });
+    }
+
+    /// Closes a connection in the middle of a reply that nobody waits for, and ends its statement
+    /// on the server, in the background: a server notices by itself only when it next writes.
+    pub(crate) fn abandon(self) {
+        let Ok(runtime) = Handle::try_current() else { return };
+        if !self.backend.kills_abandoned() {
+            return;
+        }
+        runtime.spawn(async move {
+            let Self { backend, account, thread_id, .. } = &self;
+            // The connection is open until then, so that the id is nobody else's.
+            let killed = kill::kill(backend, account, kill::Scope::Connection, *thread_id).await;
+            if let Err(error) = killed {
+                tracing::debug!(server = %backend.server.name, %error, "abandoned statement not killed");
             }
         });
     }

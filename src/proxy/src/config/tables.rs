@@ -55,6 +55,11 @@ pub struct Limits {
     #[serde(with = "duration")]
     #[schemars(with = "HumanDuration")]
     pub login_timeout: Duration,
+    /// How long a client may be logged in without a command; then its connection is closed. From
+    /// the first command on the servers' own wait_timeout counts.
+    #[serde(with = "duration")]
+    #[schemars(with = "HumanDuration")]
+    pub wait_timeout: Duration,
 }
 
 /// Where clients connect.
@@ -250,6 +255,13 @@ pub struct Backend {
     #[serde(with = "duration")]
     #[schemars(with = "HumanDuration")]
     pub pool_max_age: Duration,
+    /// Whether a statement is killed on its server when its client has gone. A server notices by
+    /// itself only when it has something to send.
+    pub kill_abandoned: bool,
+    /// How long a statement whose client has gone may still run, with `kill_abandoned`.
+    #[serde(with = "duration")]
+    #[schemars(with = "HumanDuration")]
+    pub abandoned_grace: Duration,
 }
 
 /// How the proxy ends.
@@ -293,6 +305,8 @@ impl Default for Limits {
             // MySQL's own default.
             max_allowed_packet: 64 << 20,
             login_timeout: Duration::from_secs(10),
+            // The servers' own default.
+            wait_timeout: Duration::from_secs(28_800),
         }
     }
 }
@@ -306,6 +320,8 @@ impl Default for Backend {
             pool_max_idle: 100,
             pool_max_idle_time: Duration::from_secs(300),
             pool_max_age: Duration::from_secs(3600),
+            kill_abandoned: true,
+            abandoned_grace: Duration::from_secs(1),
         }
     }
 }

@@ -1,6 +1,9 @@
 //! A reply's way to the client.
 
-use super::Client;
+use super::{
+    Client,
+    attend::{Gone, Patience},
+};
 use crate::buffer::{Frames, write_frames};
 use bytes::Bytes;
 use chain::{Body, End, Error, Frame, Upload};
@@ -24,12 +27,15 @@ const GATHER: usize = 64 * 1024;
 
 /// Writes the reply frame by frame, never more ahead of the client than its socket takes, with one
 /// write for all that has arrived.
-pub(super) async fn deliver(client: &mut Client, mut body: Body) -> Delivery {
+pub(super) async fn deliver(client: &mut Client, mut body: Body, patience: Patience) -> Delivery {
     let mut pending = Frames::new();
     let mut begun = false;
     loop {
         let next = match pending.is_empty() {
-            true => Some(body.frame().await),
+            true => match client.attended(patience, body.frame()).await {
+                Some(frame) => Some(frame),
+                None => return Delivery::ClientGone(Error::client(Gone)),
+            },
             false => body.frame().now_or_never(),
         };
         match next {
