@@ -16,6 +16,7 @@
 //! Source: MySQL Internals, "Authentication Method" and "Caching_sha2_password information"; MySQL
 //! Manual, "SHA-256 Pluggable Authentication"; RFC 8017 for RSAES-OAEP.
 
+mod channel;
 mod plugin;
 mod rsa;
 mod scramble;
@@ -26,6 +27,7 @@ pub mod client;
 pub mod relay;
 pub mod server;
 
+pub use channel::Channel;
 pub use client::ClientAuth;
 pub use plugin::Plugin;
 pub use relay::RelayAuth;

@@ -182,7 +182,7 @@ pub(super) async fn open(
         (*account.password).clone(),
         greeting.plugin.clone(),
         greeting.nonce,
-        io.is_secure(),
+        io.channel(),
     )
     .capabilities(login.capabilities);
     login.auth_response = auth.response();

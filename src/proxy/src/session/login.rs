@@ -251,7 +251,7 @@ impl Entrance {
             password: user.map(|known| (*known.user().account.password).clone()),
             plugin: plugin.clone(),
             nonce: greeting.nonce,
-            secure: client.io.is_secure(),
+            channel: client.io.channel(),
             // The scramble is enough: the proxy knows the password, and never asks for it.
             key: None,
             full: false,

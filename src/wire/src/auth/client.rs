@@ -1,8 +1,8 @@
 //! Towards a server: showing who we are.
 
 use super::{
-    ASK_KEY, AuthSwitch, Challenge, ExtSalt, FAST_OK, FULL, KeyError, MORE_DATA, Nonce, Plugin,
-    PublicKey, SHA256_ASK_KEY, SWITCH, Secret, ed25519_sign, native_password, parsec_sign,
+    ASK_KEY, AuthSwitch, Challenge, Channel, ExtSalt, FAST_OK, FULL, KeyError, MORE_DATA, Nonce,
+    Plugin, PublicKey, SHA256_ASK_KEY, SWITCH, Secret, ed25519_sign, native_password, parsec_sign,
     scramble::xor_nonce, sha2_password,
 };
 use crate::{Capabilities, DecodeError, ErrPacket, OkPacket, err, ok};
@@ -17,7 +17,7 @@ pub struct ClientAuth {
     plugin: Plugin,
     /// What the plugin began with: a nonce, or a challenge.
     data: Vec<u8>,
-    secure: bool,
+    channel: Channel,
     key: Option<Arc<PublicKey>>,
     caps: Capabilities,
     awaits: Option<Awaited>,
@@ -88,13 +88,19 @@ impl ClientAuth {
     /// password) is replaced by `mysql_native_password`: the server asks for another one anyhow if
     /// the account has another.
     ///
-    /// `secure` says that nobody can listen in (TLS, unix socket): only then the password itself
-    /// is ever sent, and only when the server asks for it.
+    /// The password itself is sent only where nobody can listen in, and only when the server asks
+    /// for it.
     #[must_use]
-    pub fn new(password: Secret, plugin: Plugin, nonce: Nonce, secure: bool) -> Self {
+    pub fn new(
+        password: Secret,
+        plugin: Plugin,
+        nonce: Nonce,
+        channel: impl Into<Channel>,
+    ) -> Self {
+        let channel = channel.into();
         let plugin = match plugin {
             Plugin::Other(_) | Plugin::Ed25519 | Plugin::Parsec => Plugin::NativePassword,
-            Plugin::ClearPassword if !secure => Plugin::NativePassword,
+            Plugin::ClearPassword if !channel.is_secure() => Plugin::NativePassword,
             plugin => plugin,
         };
         Self {
@@ -102,7 +108,7 @@ impl ClientAuth {
             awaits: Awaited::from_the_start(&plugin),
             plugin,
             data: nonce.to_vec(),
-            secure,
+            channel,
             key: None,
             caps: Capabilities::PROTOCOL_41,
             patience: PATIENCE,
@@ -175,11 +181,11 @@ impl ClientAuth {
             }
             Plugin::CachingSha2Password => sha2_password(password, &self.nonce()?),
             Plugin::Sha256Password => match &self.key {
-                _ if self.secure => self.closed_password(),
+                _ if self.is_shown() => self.closed_password(),
                 Some(key) => self.encrypted(key)?,
                 None => Secret::from([SHA256_ASK_KEY]),
             },
-            Plugin::ClearPassword if self.secure => self.closed_password(),
+            Plugin::ClearPassword if self.is_shown() => self.closed_password(),
             Plugin::ClearPassword => return Err(AuthError::Exposed("mysql_clear_password")),
             Plugin::Ed25519 => ed25519_sign(password, &self.challenge()?),
             Plugin::Parsec => self.challenge().map(|_| Secret::default())?,
@@ -201,12 +207,12 @@ impl ClientAuth {
 
     /// Whether the server has been asked for its key, and not answered yet.
     fn takes_key(&self) -> bool {
-        !self.secure && self.key.is_none() && self.awaits == Some(Awaited::Key)
+        !self.is_shown() && self.key.is_none() && self.awaits == Some(Awaited::Key)
     }
 
     /// The server wants the password itself.
     fn full(&mut self) -> Result<Step, AuthError> {
-        if self.secure {
+        if self.is_shown() {
             return Ok(Step::Send(self.closed_password()));
         }
         if let Some(key) = &self.key {
@@ -221,6 +227,10 @@ impl ClientAuth {
         self.awaits = None;
         let salt = ExtSalt::decode(payload.strip_prefix(&[MORE_DATA]).unwrap_or(payload))?;
         Ok(Step::Send(parsec_sign(self.password.expose(), &salt, &self.challenge()?)))
+    }
+
+    fn is_shown(&self) -> bool {
+        self.channel.shows_password(&self.plugin)
     }
 
     fn encrypted(&self, key: &PublicKey) -> Result<Secret, AuthError> {

@@ -11,7 +11,7 @@
 //! ```
 
 use super::{
-    ASK_KEY, AuthSwitch, FULL, KeyError, MORE_DATA, Nonce, Plugin, PublicKey, RsaKeyPair,
+    ASK_KEY, AuthSwitch, Channel, FULL, KeyError, MORE_DATA, Nonce, Plugin, PublicKey, RsaKeyPair,
     SHA256_ASK_KEY, SWITCH, Secret, more_data, scramble::xor_nonce,
 };
 use crate::{DecodeError, err, ok};
@@ -35,11 +35,11 @@ pub struct RelayAuth {
 /// What is known of the two connections.
 #[derive(Clone, Debug)]
 pub struct Hops {
-    /// Whether nobody can listen in between the client and here.
-    pub client_secure: bool,
-    /// Whether nobody can listen in between here and the server.
-    pub server_secure: bool,
-    /// What a client without TLS encrypts its password with, where the server's hop is secure.
+    /// Between the client and here.
+    pub client: Channel,
+    /// Between here and the server.
+    pub server: Channel,
+    /// What a client encrypts its password with, where the server gets it as it is.
     pub key: Option<Arc<RsaKeyPair>>,
 }
 
@@ -161,7 +161,8 @@ impl RelayAuth {
     /// The client sends its password, or asks for the key to encrypt it with.
     fn password(&mut self, payload: &[u8], ask_key: u8) -> Result<Step, RelayError> {
         let asks = *payload == [ask_key];
-        match (self.hops.client_secure, self.hops.server_secure) {
+        let shown = |channel: Channel| channel.shows_password(&self.plugin);
+        match (shown(self.hops.client), shown(self.hops.server)) {
             (true, false) if !asks => {
                 self.state = State::Holding(Secret::from(payload));
                 Ok(Step::Server(Secret::from([ask_key])))
@@ -191,7 +192,7 @@ impl RelayAuth {
 
     /// Refuses a plugin that shows the password where somebody may read it.
     fn permit(&self) -> Result<(), RelayError> {
-        let secure = self.hops.client_secure && self.hops.server_secure;
+        let secure = self.hops.client.is_secure() && self.hops.server.is_secure();
         match self.plugin {
             Plugin::ClearPassword if !secure => Err(RelayError::Exposed(self.plugin.clone())),
             _ => Ok(()),

@@ -1,7 +1,7 @@
 //! Towards a client: is it who it says it is?
 
 use super::{
-    ASK_KEY, AuthSwitch, CHALLENGE_LEN, Challenge, ExtSalt, FAST_OK, FULL, Nonce, Plugin,
+    ASK_KEY, AuthSwitch, CHALLENGE_LEN, Challenge, Channel, ExtSalt, FAST_OK, FULL, Nonce, Plugin,
     RsaKeyPair, SHA256_ASK_KEY, Secret, ed25519_verify, more_data, native_password, parsec_verify,
     random, scramble::xor_nonce, sha2_password, signature::SIGNATURE_LEN,
 };
@@ -19,8 +19,8 @@ pub struct Expected {
     pub plugin: Plugin,
     /// The nonce of the greeting. Plugins that sign get a challenge of their own.
     pub nonce: Nonce,
-    /// Whether nobody can listen in: TLS, or a unix socket.
-    pub secure: bool,
+    /// How the authentication travels.
+    pub channel: Channel,
     /// The key for passwords over channels that are not secure; without it, full authentication
     /// over them is denied.
     pub key: Option<Arc<RsaKeyPair>>,
@@ -110,7 +110,7 @@ impl ServerAuth {
     pub fn receive(&mut self, payload: &[u8]) {
         self.state = match self.state {
             State::Switched if self.fits(payload) => self.judge(payload),
-            State::Full if self.expected.secure => self.compare_clear(payload),
+            State::Full if self.is_shown() => self.compare_clear(payload),
             State::Full if *payload == [ASK_KEY] => self.send_key(),
             State::Full | State::KeySent => self.compare_encrypted(payload),
             State::SaltSent => self.compare_parsec(payload),
@@ -124,7 +124,7 @@ impl ServerAuth {
             Plugin::NativePassword => response.len() == 20 || is_empty_password(response),
             Plugin::CachingSha2Password => response.len() == 32 || is_empty_password(response),
             // The password itself, closed by a NUL, in whatever form.
-            Plugin::ClearPassword => self.expected.secure,
+            Plugin::ClearPassword => self.is_shown(),
             Plugin::Sha256Password => true,
             Plugin::Ed25519 => response.len() == SIGNATURE_LEN,
             Plugin::Parsec => response.is_empty(),
@@ -133,11 +133,11 @@ impl ServerAuth {
     }
 
     fn switch(&mut self) -> State {
-        let Expected { plugin, nonce, secure, .. } = &self.expected;
+        let Expected { plugin, nonce, .. } = &self.expected;
         let data = match plugin {
             Plugin::Other(_) => return State::Denied,
             // Asking for it would make the client show its password to everybody.
-            Plugin::ClearPassword if !secure => return State::Denied,
+            Plugin::ClearPassword if !self.is_shown() => return State::Denied,
             plugin if plugin.signs() => self.challenge.to_vec(),
             _ => nonce.to_vec(),
         };
@@ -149,7 +149,7 @@ impl ServerAuth {
 
     /// Judges a first response that fits.
     fn judge(&mut self, response: &[u8]) -> State {
-        let Expected { plugin, nonce, secure, .. } = &self.expected;
+        let Expected { plugin, nonce, .. } = &self.expected;
         let password = self.password.expose();
         match plugin {
             Plugin::NativePassword => {
@@ -162,7 +162,7 @@ impl ServerAuth {
             Plugin::Sha256Password if is_empty_password(response) => {
                 self.verdict(password.is_empty())
             }
-            Plugin::Sha256Password if *secure => self.compare_clear(response),
+            Plugin::Sha256Password if self.is_shown() => self.compare_clear(response),
             Plugin::Sha256Password if *response == [SHA256_ASK_KEY] => self.send_key(),
             Plugin::Sha256Password => self.compare_encrypted(response),
             Plugin::Ed25519 => self.verdict(ed25519_verify(password, &self.challenge, response)),
@@ -222,6 +222,10 @@ impl ServerAuth {
         let mut plain: Zeroizing<Vec<u8>> = plain;
         xor_nonce(&mut plain, &self.expected.nonce);
         self.compare_clear(&plain)
+    }
+
+    fn is_shown(&self) -> bool {
+        self.expected.channel.shows_password(&self.expected.plugin)
     }
 
     fn verdict(&self, right: bool) -> State {

@@ -104,7 +104,7 @@ impl Setting {
             password: self.account.map(Secret::from),
             plugin: self.account_plugin.clone(),
             nonce: greeting.nonce,
-            secure: self.secure,
+            channel: self.secure.into(),
             key: self.key.then(key),
             full: self.full,
         };
@@ -364,7 +364,7 @@ fn salts_that_are_none_are_errors() {
 
 fn expected(plugin: Plugin) -> Expected {
     let password = Some(Secret::from(PASSWORD));
-    Expected { password, plugin, nonce: [7; 20], secure: false, key: None, full: false }
+    Expected { password, plugin, nonce: [7; 20], channel: false.into(), key: None, full: false }
 }
 
 #[test]

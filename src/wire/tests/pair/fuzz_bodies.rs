@@ -8,7 +8,8 @@ use wire::{
     Capabilities, CommandCode, DecodeError, EofPacket, ErrPacket, Greeting, LoginRequest, OkPacket,
     ReplyScanner, Scan,
     auth::{
-        AuthSwitch, ClientAuth, Plugin, PublicKey, RsaKeyPair, Secret, ServerAuth, client, server,
+        AuthSwitch, ClientAuth, Plugin, PublicKey, RelayAuth, RsaKeyPair, Secret, ServerAuth,
+        client, relay, server,
     },
     column::Column,
     command::{ChangeUser, Execute, LongData, Query, admin, statement},
@@ -200,7 +201,7 @@ pub(crate) fn auth_server(data: &[u8]) {
         password: flag(0).then(|| Secret::from("never guessed")),
         plugin: plugin(plugins),
         nonce: [7; 20],
-        secure: flag(1),
+        channel: flag(1).into(),
         key: None,
         full: flag(2),
     };
@@ -246,6 +247,37 @@ pub(crate) fn auth_client(data: &[u8]) {
     }
     let decode = AuthSwitch::decode;
     comes_back(decode(data), AuthSwitch::encode, decode);
+}
+
+/// Whatever both sides send, a login through a relay ends, and no password is shown on a hop that
+/// is not secure: without a key of its own the relay never has one.
+pub(crate) fn auth_relay(data: &[u8]) {
+    let Some((&[flags, plugin], mut data)) = data.split_first_chunk() else { return };
+    let hops =
+        relay::Hops { client: (flags & 1 != 0).into(), server: (flags & 2 != 0).into(), key: None };
+    let secure = hops.client.is_secure() && hops.server.is_secure();
+    let plugin = match plugin & 3 {
+        0 => Plugin::CachingSha2Password,
+        1 => Plugin::Sha256Password,
+        2 => Plugin::ClearPassword,
+        _ => Plugin::Other("dialog".into()),
+    };
+    let mut auth = RelayAuth::new(hops, plugin, [7; 20]);
+    while let Some((head, rest)) = data.split_first() {
+        let (payload, rest) = rest.split_at(rest.len().min(usize::from(*head >> 1)));
+        data = rest;
+        let from_client = head & 1 == 0;
+        let step = if from_client { auth.client(payload) } else { auth.server(payload) };
+        match step {
+            Ok(relay::Step::Verdict(verdict)) => {
+                assert!(!from_client && verdict == payload);
+                return;
+            }
+            Ok(relay::Step::Client(_) | relay::Step::Tell(_)) => assert!(!from_client),
+            Ok(relay::Step::Server(_)) => assert!(from_client || !secure),
+            Err(_) => return,
+        }
+    }
 }
 
 /// Keys come from files.
@@ -352,6 +384,7 @@ mod tests {
         fn authentication_of_any_bytes(data in bytes()) {
             auth_server(&data);
             auth_client(&data);
+            auth_relay(&data);
             key(&data);
         }
     }
@@ -360,7 +393,7 @@ mod tests {
     #[test]
     fn seeds() {
         type Target = (&'static str, fn(&[u8]));
-        let targets: [Target; 12] = [
+        let targets: [Target; 13] = [
             ("packet", packet),
             ("greeting", greeting),
             ("login", login),
@@ -372,6 +405,7 @@ mod tests {
             ("reply", reply),
             ("auth_server", auth_server),
             ("auth_client", auth_client),
+            ("auth_relay", auth_relay),
             ("key", key),
         ];
         let seeds = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/seeds");
