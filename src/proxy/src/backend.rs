@@ -5,6 +5,7 @@ pub(crate) mod connection;
 pub(crate) mod dispatch;
 pub(crate) mod kill;
 pub(crate) mod link;
+pub(crate) mod relay;
 mod release;
 mod schema;
 

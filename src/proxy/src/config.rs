@@ -19,7 +19,8 @@ mod tests;
 pub use address::Address;
 pub use tables::{
     Admin, AuthPlugin, Backend, Compression, Hostgroup, Limits, Listener, ListenerTls,
-    ListenerTlsMode, Log, LogFormat, Server, ServerCompression, ServerTls, ServerTlsMode, Shutdown,
+    ListenerTlsMode, Log, LogFormat, LoginBy, Server, ServerCompression, ServerTls, ServerTlsMode,
+    Shutdown,
 };
 pub use user::{Account, User};
 

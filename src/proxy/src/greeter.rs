@@ -90,21 +90,29 @@ impl Greeter {
             let code = ErrorCode { code: chain::error::code::SERVER_OFFLINE, sqlstate: *b"08S01" };
             return Err(ErrPacket::new(code, text));
         };
+        let plugin = self.plugin_of(&model);
+        Ok(Greeting { nonce, plugin, ..self.adapted(&model, thread_id, tls) })
+    }
+
+    /// A server's greeting for a client that the server itself will check.
+    pub(crate) fn relayed(&self, theirs: &Greeting, thread_id: u32, tls: bool) -> Greeting {
+        self.adapted(theirs, thread_id, tls)
+    }
+
+    /// A server's greeting with what is the listener's own.
+    fn adapted(&self, model: &Greeting, thread_id: u32, tls: bool) -> Greeting {
         let compression = model.capabilities.intersection(self.compression);
         let mut capabilities = model.capabilities.difference(NOT_OURS).union(compression);
         if tls {
             capabilities = capabilities.union(Capabilities::SSL);
         }
         let version = self.version.as_ref().map(|version| version.as_bytes().to_vec());
-        Ok(Greeting {
+        Greeting {
             server_version: version.unwrap_or_else(|| model.server_version.clone()),
             thread_id,
-            nonce,
             capabilities,
-            collation: model.collation,
-            status: model.status,
-            plugin: self.plugin_of(&model),
-        })
+            ..model.clone()
+        }
     }
 
     /// The plugin that passwords are checked with.

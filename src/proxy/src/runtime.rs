@@ -3,13 +3,14 @@
 use crate::{
     admin,
     backend::{Backend, Backends, dispatch::Shared},
-    config::{self, Config, ListenerTlsMode},
+    config::{self, Config, ListenerTlsMode, LoginBy},
     greeter::{Greeter, Model},
     listen::{self, Acceptor},
     metrics::Metrics,
     session::{
         Client, Context, Ended,
         login::{Entrance, LoggedIn},
+        relay::Relay,
         serve,
     },
     tls::{self, TlsError},
@@ -24,7 +25,10 @@ use std::{
     },
     time::{Duration, Instant},
 };
-use tokio::{net::TcpListener, sync::Semaphore};
+use tokio::{
+    net::TcpListener,
+    sync::{OnceCell, Semaphore},
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// A proxy whose sockets are bound and that has not begun to serve.
@@ -101,6 +105,7 @@ impl Proxy {
             let entrance = Arc::new(Entrance {
                 greeter: Greeter::new(listener, model.clone()),
                 users: users.clone(),
+                relay: relay(listener),
                 tls: listener_tls(&listener.tls).map_err(at)?,
                 tls_required: listener.tls.mode == ListenerTlsMode::Require,
                 address: acceptor.local().into(),
@@ -219,6 +224,11 @@ fn backends(
         backends.insert(Backend::new(member, server, &config.backend, handles).map_err(at)?);
     }
     Ok(backends)
+}
+
+fn relay(listener: &config::Listener) -> Option<Relay> {
+    let hostgroup = listener.hostgroup.filter(|_| listener.login == LoginBy::Server)?;
+    Some(Relay { hostgroup: HostgroupId(hostgroup), key: OnceCell::new() })
 }
 
 fn listener_tls(tls: &config::ListenerTls) -> Result<Option<tokio_rustls::TlsAcceptor>, TlsError> {

@@ -3,6 +3,7 @@
 mod attend;
 mod deliver;
 pub(crate) mod login;
+pub(crate) mod relay;
 
 use crate::{
     backend::{
@@ -21,6 +22,7 @@ use deliver::{Delivery, deliver};
 use futures_util::FutureExt;
 use std::{
     future::poll_fn,
+    io,
     panic::AssertUnwindSafe,
     pin::{Pin, pin},
     sync::Arc,
@@ -32,6 +34,7 @@ use tokio_util::sync::CancellationToken;
 use tower::{Service, ServiceExt};
 use wire::{
     command::CommandCode,
+    compress::CompressError,
     err::{ErrPacket, ErrorCode, codes},
     packet::{Message, PacketError, missing, put_packet, take_message},
 };
@@ -148,6 +151,11 @@ async fn next_command(
         }
         Ok(message) => Ok(message),
         Err(error) => {
+            if is_out_of_order(&error) {
+                let text = "Got packets out of order";
+                let refusal = ErrPacket::new(codes::ER_NET_PACKETS_OUT_OF_ORDER, text);
+                let _ = refuse(client, 0, &refusal).await;
+            }
             if let Some(PacketError::TooLarge { .. }) = error.cause() {
                 let text = "Got a packet bigger than 'max_allowed_packet' bytes";
                 let _ =
@@ -156,6 +164,13 @@ async fn next_command(
             Err(Ended::Client(error))
         }
     }
+}
+
+/// Whether compressed frames came out of order, which a server tells its client.
+fn is_out_of_order(error: &Error) -> bool {
+    let frame = error.cause::<io::Error>().and_then(io::Error::get_ref);
+    let frame = frame.and_then(|frame| frame.downcast_ref());
+    matches!(frame, Some(CompressError::OutOfOrder { .. }))
 }
 
 /// Waits until the stack is beyond use.

@@ -89,6 +89,14 @@ impl Channel {
         }
     }
 
+    /// Reads what no compression has touched.
+    pub(super) fn read_below(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Compressed(over) => over.below.read(buffer),
+            other => other.read(buffer),
+        }
+    }
+
     /// Says that nothing more will be sent.
     pub(super) fn close_sending(&self) -> io::Result<()> {
         match self {

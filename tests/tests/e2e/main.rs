@@ -30,6 +30,7 @@ mod plugins;
 mod pool;
 mod prepared;
 mod queries;
+mod relay;
 mod sysbench;
 mod tls;
 mod transactions;

@@ -81,7 +81,7 @@ fn a_proxy_logs_in_at_a_proxy(cluster: &Cluster) -> Result<()> {
 }
 
 /// The server with MariaDB's ed25519 plugin, which the cluster does not have.
-fn ed25519_server() -> Result<Option<Cluster>> {
+pub(crate) fn ed25519_server() -> Result<Option<Cluster>> {
     let file = cluster::cache().join("mariadb-ed25519/env");
     if !file.exists() {
         skip::report("there is no MariaDB with auth_ed25519; ./tests/run starts it");

@@ -40,7 +40,7 @@ use wire::{
 pub(crate) struct Endpoint {
     place: Place,
     tls: Option<Tls>,
-    compression: Option<Method>,
+    pub(super) compression: Option<Method>,
 }
 
 enum Place {
@@ -86,7 +86,7 @@ pub(crate) enum ConnectError {
 }
 
 /// A greeting or an answer to a login is short.
-const LIMIT: usize = 1 << 20;
+pub(super) const LIMIT: usize = 1 << 20;
 
 /// What every login of ours says besides the client's own.
 const LOGIN: Capabilities = Capabilities::PROTOCOL_41
@@ -118,7 +118,7 @@ impl Endpoint {
         Ok(Self { place, tls, compression })
     }
 
-    async fn connect(&self) -> io::Result<Stream> {
+    pub(super) async fn connect(&self) -> io::Result<Stream> {
         match &self.place {
             Place::Tcp(address) => {
                 let io = TcpStream::connect(address.as_str()).await?;
@@ -214,13 +214,14 @@ pub(super) async fn open(
         schema: Schema::None,
         opened: Instant::now(),
         was_reset: false,
+        home: None,
         _room: room,
     })
 }
 
 /// The stream under TLS, if both sides want it, and the sequence id that comes next. A unix socket
 /// needs none.
-async fn secured(
+pub(super) async fn secured(
     backend: &Backend,
     mut io: Stream,
     greeting: &Greeting,
@@ -242,7 +243,7 @@ async fn secured(
     Ok((TlsStream::from(io).into(), seq))
 }
 
-async fn send(io: &mut Stream, seq: u8, payload: &[u8]) -> io::Result<u8> {
+pub(super) async fn send(io: &mut Stream, seq: u8, payload: &[u8]) -> io::Result<u8> {
     let mut packet = BytesMut::with_capacity(payload.len() + 8);
     let next = put_packet(&mut packet, seq, payload);
     io.write_all(&packet).await?;

@@ -36,6 +36,8 @@ struct State {
     shared: Arc<Shared>,
     account: Account,
     held: SmallVec<[Held; 1]>,
+    /// The session has the connection that it was given, and gets no other.
+    alone: bool,
 }
 
 /// One connection of the session, with the backend filters on top.
@@ -48,7 +50,14 @@ struct Held {
 impl Dispatch {
     /// The bottom for one session, which logs in to servers as `account`.
     pub(crate) fn stack(shared: Arc<Shared>, account: Account) -> Stack {
-        let state = State { shared, account, held: SmallVec::new() };
+        let state = State { shared, account, held: SmallVec::new(), alone: false };
+        Stack::new(Self(Lend::new(state)))
+    }
+
+    /// The bottom for one session that has this connection and no other.
+    pub(crate) fn on(shared: Arc<Shared>, account: Account, target: Target, link: Link) -> Stack {
+        let mut state = State { shared, account, held: SmallVec::new(), alone: true };
+        state.hold(target, link);
         Stack::new(Self(Lend::new(state)))
     }
 }
@@ -89,14 +98,23 @@ impl State {
         let at = match self.held.iter().position(there) {
             Some(at) => at,
             None => {
+                if self.alone {
+                    let name = &target.server.name;
+                    return Err(Error::filter(format!("this session has no connection to {name}")));
+                }
                 let (link, target) = self.attach(target, command).await?;
-                let _attached = InUse::connection(target.server.clone());
-                let stack = self.shared.chain.backend(Connection::stack(link));
-                self.held.push(Held { target, stack, _attached });
-                self.held.len() - 1
+                self.hold(target, link)
             }
         };
         Ok(&mut self.held[at])
+    }
+
+    /// Keeps a connection for the session; returns its place.
+    fn hold(&mut self, target: Target, link: Link) -> usize {
+        let _attached = InUse::connection(target.server.clone());
+        let stack = self.shared.chain.backend(Connection::stack(link));
+        self.held.push(Held { target, stack, _attached });
+        self.held.len() - 1
     }
 
     /// Tries the named server, then the others of its hostgroup, again and again until the budget

@@ -3,6 +3,7 @@
 use super::{
     Backend, Key,
     connect::{ConnectError, Vendor},
+    relay::WayHome,
     schema::Schema,
 };
 use crate::{buffer, config::Account, stream::Stream};
@@ -29,6 +30,8 @@ pub(crate) struct Link {
     pub(crate) opened: Instant,
     /// COM_RESET_CONNECTION was executed since the login.
     pub(crate) was_reset: bool,
+    /// Where it goes at the end of its stack, if it is a session's for as long as it is open.
+    pub(crate) home: Option<WayHome>,
     pub(crate) _room: OwnedSemaphorePermit,
 }
 

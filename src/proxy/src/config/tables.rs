@@ -76,11 +76,27 @@ pub struct Listener {
     /// TLS towards clients.
     #[serde(default)]
     pub tls: ListenerTls,
+    /// Who checks the clients' passwords.
+    #[serde(default)]
+    pub login: LoginBy,
+    /// With login = "server": the hostgroup whose servers check them and run all commands.
+    pub hostgroup: Option<u32>,
     /// The authentication plugin that passwords are checked with. Default: learnt from the servers.
     pub default_auth: Option<AuthPlugin>,
     /// What clients may compress with, if the servers can; [] for nothing. Default: all.
     #[serde(default = "all_compression")]
     pub compression: Vec<Compression>,
+}
+
+/// Who checks the clients' passwords.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LoginBy {
+    /// The proxy, by the users of the file.
+    #[default]
+    Proxy,
+    /// A server; the proxy knows no passwords, and each session has one connection of its own.
+    Server,
 }
 
 /// A compression algorithm.

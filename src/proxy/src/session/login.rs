@@ -1,6 +1,10 @@
 //! A client's login: greeting, TLS, authentication, schema.
 
-use super::{Client, Context, call, refuse, stack};
+use super::{
+    Client, Context, call, refuse,
+    relay::{Relay, Relayed},
+    stack,
+};
 use crate::{
     greeter::Greeter,
     stream::Stream,
@@ -31,6 +35,8 @@ use wire::{
 pub(crate) struct Entrance {
     pub(crate) greeter: Greeter,
     pub(crate) users: Arc<Users>,
+    /// Where logins are checked, if not here.
+    pub(crate) relay: Option<Relay>,
     pub(crate) tls: Option<TlsAcceptor>,
     /// A client without TLS is refused.
     pub(crate) tls_required: bool,
@@ -43,10 +49,12 @@ pub(crate) struct LoggedIn {
     pub(crate) session: Session,
     pub(crate) stack: Stack,
     /// What the client was greeted with: a change of user is tested against the same nonce.
-    greeting: Greeting,
-    admitted: Admitted,
+    pub(super) greeting: Greeting,
+    /// None where a server has let the client in.
+    pub(super) admitted: Option<Admitted>,
     /// Changes of user that were refused.
-    refusals: u8,
+    pub(super) refusals: u8,
+    pub(super) relayed: Option<Relayed>,
 }
 
 /// Who a client says it is, by a login or by COM_CHANGE_USER.
@@ -59,7 +67,7 @@ struct Claim {
 }
 
 /// Longest packet before the login is complete, in bytes of payload.
-const LIMIT: usize = 128 * 1024;
+pub(super) const LIMIT: usize = 128 * 1024;
 
 /// Who takes a session into its schema.
 pub(crate) const LOGIN: Asker = Asker::Filter("login");
@@ -68,7 +76,8 @@ pub(crate) const LOGIN: Asker = Asker::Filter("login");
 const REFUSALS: u8 = 3;
 
 /// MySQL's error for a client that must use TLS and does not.
-const SECURE_TRANSPORT_REQUIRED: ErrorCode = ErrorCode { code: 3159, sqlstate: *b"HY000" };
+pub(super) const SECURE_TRANSPORT_REQUIRED: ErrorCode =
+    ErrorCode { code: 3159, sqlstate: *b"HY000" };
 
 /// A client that asks for more gets this: the highest levels take tens of milliseconds for a frame,
 /// for which other sessions would have to wait.
@@ -86,23 +95,16 @@ impl Entrance {
         peer: Peer,
         id: u32,
     ) -> Result<LoggedIn, Error> {
+        if let Some(relay) = &self.relay {
+            return self.relayed(relay, client, context, peer, id).await;
+        }
         let greeting = self.greet(client, id).await?;
         let (request, seq) = self.request(client, greeting.capabilities).await?;
-        let agreed = request.capabilities.intersection(greeting.capabilities);
-        let Ok(compression) = Method::agreed(agreed, request.zstd_level) else {
-            let text = "Invalid zstd compression level for algorithm 'zstd'.";
-            let refusal = ErrPacket::new(WRONG_COMPRESSION_LEVEL, text);
-            return Err(denied(client, seq, &refusal).await);
-        };
+        let compression = compression(client, &request, &greeting, seq).await?;
         let claim = Claim { collation: request.collation.into(), request, seq };
         let entered = self.open(client, context, greeting, peer, claim).await?;
         if let Some(method) = compression {
-            let method = match method {
-                Method::Zstd { level } => Method::Zstd { level: level.min(MAX_ZSTD_LEVEL) },
-                zlib => zlib,
-            };
-            // Both sides begin behind the OK.
-            client.io.compress(method, End::Server, client.read.split());
+            client.compress(method);
         }
         Ok(entered)
     }
@@ -116,6 +118,9 @@ impl Entrance {
         before: LoggedIn,
         message: &Message,
     ) -> Result<LoggedIn, Error> {
+        if let Some(relay) = &self.relay {
+            return self.change_relayed(relay, client, context, before, message).await;
+        }
         let View { peer, capabilities, collation, .. } = *before.session;
         let Ok(change) = ChangeUser::decode(&message.payload(), capabilities) else {
             return Err(bad_handshake(client, message.next_seq).await);
@@ -130,17 +135,18 @@ impl Entrance {
         };
         let collation = if change.collation == 0 { collation } else { change.collation };
         let claim = Claim { request, collation, seq: message.next_seq };
-        let LoggedIn { session, stack: used, greeting, admitted, refusals } = before;
+        let LoggedIn { session, stack: used, greeting, admitted, refusals, relayed } = before;
         // Whoever logs in gets no connection of the user before.
         drop(used);
         match self.open(client, context, greeting.clone(), peer, claim).await {
             // MySQL closes the connection then; MariaDB keeps it for the user before, reset, unless
             // that happens again and again.
             Err(error) if greeting.is_mariadb() && refusals < REFUSALS => {
+                let Some(user) = &admitted else { return Err(error) };
                 tracing::debug!(session = session.id, %error, "change of user refused");
-                let stack = stack(context, &admitted.user().backend);
-                let session = session.anew();
-                Ok(LoggedIn { session, stack, greeting, admitted, refusals: refusals + 1 })
+                let stack = stack(context, &user.user().backend);
+                let (session, refusals) = (session.anew(), refusals + 1);
+                Ok(LoggedIn { session, stack, greeting, admitted, refusals, relayed })
             }
             changed => changed,
         }
@@ -181,7 +187,8 @@ impl Entrance {
         } else {
             enter(client, &mut session, &mut stack, schema, seq).await?;
         }
-        Ok(LoggedIn { session, stack, greeting, admitted, refusals: 0 })
+        let admitted = Some(admitted);
+        Ok(LoggedIn { session, stack, greeting, admitted, refusals: 0, relayed: None })
     }
 
     /// Sends the greeting.
@@ -205,7 +212,7 @@ impl Entrance {
 
     /// Reads the login, under TLS where the client asks for it; also gives the sequence id that
     /// comes next.
-    async fn request(
+    pub(super) async fn request(
         &self,
         client: &mut Client,
         offered: Capabilities,
@@ -338,21 +345,48 @@ async fn enter(
     }
 }
 
-async fn bad_handshake(client: &mut Client, seq: u8) -> Error {
+/// How both sides compress, if they do. A level that there is not is refused.
+pub(super) async fn compression(
+    client: &mut Client,
+    request: &LoginRequest,
+    greeting: &Greeting,
+    seq: u8,
+) -> Result<Option<Method>, Error> {
+    let agreed = request.capabilities.intersection(greeting.capabilities);
+    match Method::agreed(agreed, request.zstd_level) {
+        Ok(method) => Ok(method),
+        Err(_) => {
+            let text = "Invalid zstd compression level for algorithm 'zstd'.";
+            let refusal = ErrPacket::new(WRONG_COMPRESSION_LEVEL, text);
+            Err(denied(client, seq, &refusal).await)
+        }
+    }
+}
+
+pub(super) async fn bad_handshake(client: &mut Client, seq: u8) -> Error {
     denied(client, seq, &ErrPacket::new(codes::ER_HANDSHAKE_ERROR, "Bad handshake")).await
 }
 
 /// Tells the client why it is not let in. That it may not hear it changes nothing.
-async fn denied(client: &mut Client, seq: u8, refusal: &ErrPacket) -> Error {
+pub(super) async fn denied(client: &mut Client, seq: u8, refusal: &ErrPacket) -> Error {
     let _ = refuse(client, seq, refusal).await;
     Error::client(format!("login refused: error {}", refusal.code))
 }
 
 impl Client {
     /// The next message of a conversation that is not over.
-    async fn required_message(&mut self, limit: usize) -> Result<Message, Error> {
+    pub(super) async fn required_message(&mut self, limit: usize) -> Result<Message, Error> {
         let message = self.message(limit).await?;
         message.ok_or_else(|| Error::client("the client closed during the login"))
+    }
+
+    /// Goes on with compression, behind the OK.
+    pub(super) fn compress(&mut self, method: Method) {
+        let method = match method {
+            Method::Zstd { level } => Method::Zstd { level: level.min(MAX_ZSTD_LEVEL) },
+            zlib => zlib,
+        };
+        self.io.compress(method, End::Server, self.read.split());
     }
 
     /// Goes on under TLS. Whatever came behind the request is part of the TLS handshake: nothing of

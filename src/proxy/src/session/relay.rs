@@ -1,0 +1,293 @@
+//! Logins that a server checks: what client and server say to each other is passed on.
+//!
+//! The server is connected to before the client is greeted, since the client's answer is made from
+//! the server's nonce. The session has that one connection, and no other.
+
+use super::{
+    Client, Context,
+    login::{
+        Entrance, LIMIT, LoggedIn, SECURE_TRANSPORT_REQUIRED, bad_handshake, compression, denied,
+    },
+    refuse,
+};
+use crate::{
+    backend::{
+        connect::ConnectError,
+        dispatch::Dispatch,
+        link::Link,
+        relay::{Far, Greeted, Home, Unmet},
+    },
+    config::Account,
+};
+use bytes::{Bytes, BytesMut};
+use chain::{
+    Error, Hostgroup, HostgroupId, Session, Stack, Topology,
+    error::code,
+    facts::Target,
+    session::{Peer, View},
+};
+use std::sync::Arc;
+use tokio::sync::OnceCell;
+use wire::{
+    auth::{
+        Channel, Plugin, RelayAuth, RsaKeyPair, Secret,
+        relay::{self, RelayError},
+    },
+    capability::Capabilities,
+    command::ChangeUser,
+    err::{ErrPacket, ErrorCode, codes},
+    ok::OkPacket,
+    packet::Message,
+    status::Status,
+};
+
+/// What a listener whose logins are the servers' to check knows.
+pub(crate) struct Relay {
+    pub(crate) hostgroup: HostgroupId,
+    /// What clients without TLS encrypt their passwords with, made when the first one does.
+    pub(crate) key: OnceCell<Arc<RsaKeyPair>>,
+}
+
+/// What stays of a relayed login for as long as its session.
+pub(crate) struct Relayed {
+    home: Home,
+    target: Target,
+}
+
+impl Entrance {
+    /// Lets in whom the server lets in.
+    pub(super) async fn relayed(
+        &self,
+        relay: &Relay,
+        client: &mut Client,
+        context: &Context,
+        peer: Peer,
+        id: u32,
+    ) -> Result<LoggedIn, Error> {
+        let mut server = self.met(relay, client, context).await?;
+        let offers_tls = self.tls.is_some() && !client.io.is_secure();
+        let greeting = self.greeter.relayed(&server.greeting, id, offers_tls);
+        let mut payload = BytesMut::new();
+        greeting.encode(&mut payload);
+        client.send(0, &payload).await?;
+        let (request, seq) = self.request(client, greeting.capabilities).await?;
+        let compression = compression(client, &request, &greeting, seq).await?;
+        let mut login = request.clone();
+        if let Err(error) = server.prepare(&mut login).await {
+            return Err(fail(client, seq, error).await);
+        }
+        let hops = self.hops(relay, client, server.channel()).await;
+        let auth = RelayAuth::new(hops, request.plugin().clone(), greeting.nonce);
+        let response = request.auth_response.clone();
+        let verdict = converse(client, seq, auth, &response, server.log_in(login)).await?;
+        let capabilities = request.capabilities.intersection(greeting.capabilities);
+        let status = accepted(&verdict, capabilities)?;
+
+        let target = Target { hostgroup: relay.hostgroup, server: server.backend.server.clone() };
+        let user = name(&request.user);
+        let mut session = Session::new(View {
+            id,
+            user: user.clone(),
+            schema: schema(request.schema),
+            peer,
+            listener: self.address.clone(),
+            port: self.port,
+            capabilities,
+            collation: request.collation.into(),
+            hostgroup: relay.hostgroup,
+            topology: Arc::new(alone(&target)),
+        });
+        session.set_status(status);
+        let account = Account { user, password: Arc::default() };
+        let home = Home::default();
+        let link = server.enter(&session, &account, &home);
+        let stack = bottom(context, link, account, &target);
+        if let Some(method) = compression {
+            client.compress(method);
+        }
+        let relayed = Some(Relayed { home, target });
+        Ok(LoggedIn { session, stack, greeting, admitted: None, refusals: 0, relayed })
+    }
+
+    /// COM_CHANGE_USER: the server checks the new user as well. After a refusal the server closes
+    /// the connection or keeps it, and the session ends or goes on with it.
+    pub(super) async fn change_relayed(
+        &self,
+        relay: &Relay,
+        client: &mut Client,
+        context: &Context,
+        before: LoggedIn,
+        message: &Message,
+    ) -> Result<LoggedIn, Error> {
+        let LoggedIn { session, stack: used, greeting, relayed, .. } = before;
+        let capabilities = session.capabilities;
+        let Ok(change) = ChangeUser::decode(&message.payload(), capabilities) else {
+            return Err(bad_handshake(client, message.next_seq).await);
+        };
+        // Brings the connection home.
+        drop(used);
+        let home = relayed.and_then(|relayed| Some((relayed.home.take()?, relayed)));
+        let Some((mut link, relayed)) = home else {
+            return Err(Error::backend("the connection to the server was lost"));
+        };
+        let hops = self.hops(relay, client, link.io.channel()).await;
+        let plugin = change.plugin.clone().unwrap_or(Plugin::NativePassword);
+        let auth = RelayAuth::new(hops, plugin, greeting.nonce);
+        let (mut read, mut seq) = (BytesMut::new(), 0);
+        let far = Far::change(&mut link, change.clone(), message.clone(), &mut read, &mut seq);
+        let verdict = converse(client, message.next_seq, auth, &change.auth_response, far).await?;
+
+        let mut session = session.anew();
+        match accepted(&verdict, capabilities) {
+            Ok(status) => {
+                session.update(|view| {
+                    view.user = name(&change.user);
+                    view.schema = schema(change.schema);
+                    if change.collation != 0 {
+                        view.collation = change.collation;
+                    }
+                });
+                session.set_status(status);
+            }
+            Err(error) => tracing::debug!(session = session.id, %error, "change of user refused"),
+        }
+        let account = Account { user: session.user.clone(), password: Arc::default() };
+        let stack = bottom(context, link, account, &relayed.target);
+        let (admitted, relayed) = (None, Some(relayed));
+        Ok(LoggedIn { session, stack, greeting, admitted, refusals: 0, relayed })
+    }
+
+    /// Connects to a server, or tells the client why there is none.
+    async fn met(
+        &self,
+        relay: &Relay,
+        client: &mut Client,
+        context: &Context,
+    ) -> Result<Greeted, Error> {
+        let none = || Error::backend(format!("hostgroup {} has no server", relay.hostgroup));
+        let group = context.topology.hostgroup(relay.hostgroup).ok_or_else(none)?;
+        let shared = &context.shared;
+        let refusal = match shared.backends.greet(group, &shared.settings).await {
+            Ok(greeted) => return Ok(greeted),
+            Err(Unmet::Refused(refusal)) => refusal,
+            Err(Unmet::Failed(error)) => packet(&error),
+        };
+        let mut payload = BytesMut::new();
+        refusal.encode_before_login(&mut payload);
+        client.send(0, &payload).await?;
+        Err(Error::backend(refusal.message_lossy().into_owned()))
+    }
+
+    /// What the two ways let others see, and the key for a client that needs one.
+    async fn hops(&self, relay: &Relay, client: &Client, server: Channel) -> relay::Hops {
+        let client = client.io.channel();
+        let needed = client != Channel::Tls && server == Channel::Tls;
+        let made = async {
+            // A tenth of a second of work.
+            let key = tokio::task::spawn_blocking(RsaKeyPair::generate).await;
+            key.map_err(drop)?.map(Arc::new).map_err(drop)
+        };
+        // Without it, a client that needs it is told that its password cannot be read.
+        let key = if needed { relay.key.get_or_try_init(|| made).await.ok() } else { None };
+        relay::Hops { client, server, key: key.cloned() }
+    }
+}
+
+/// Passes on what both sides say until the server has decided, and gives its verdict, which the
+/// client has heard.
+async fn converse(
+    client: &mut Client,
+    mut seq: u8,
+    mut auth: RelayAuth,
+    response: &Secret,
+    mut server: Far<'_>,
+) -> Result<Bytes, Error> {
+    let mut step = auth.client(response.expose());
+    loop {
+        // Whether the client has been asked something. Until then what it says is for later.
+        let mut asked = false;
+        match step {
+            Ok(relay::Step::Server(payload)) => {
+                if let Err(error) = server.send(&payload).await {
+                    return Err(fail(client, seq, error).await);
+                }
+            }
+            Ok(relay::Step::Client(payload)) => {
+                seq = client.send(seq, &payload).await?;
+                asked = true;
+            }
+            Ok(relay::Step::Tell(payload)) => seq = client.send(seq, &payload).await?,
+            Ok(relay::Step::Verdict(payload)) => {
+                client.send(seq, &payload).await?;
+                return Ok(payload);
+            }
+            Err(error) => return Err(denied(client, seq, &refusal(&error)).await),
+        }
+        step = tokio::select! {
+            biased;
+            payload = server.receive() => match payload {
+                Ok(payload) => auth.server(&payload),
+                Err(error) => return Err(fail(client, seq, error).await),
+            },
+            message = client.required_message(LIMIT), if asked => {
+                let message = message?;
+                seq = message.next_seq;
+                auth.client(&message.payload())
+            }
+        };
+    }
+}
+
+/// The status that the server lets the session in with.
+fn accepted(verdict: &[u8], capabilities: Capabilities) -> Result<Status, Error> {
+    match ErrPacket::decode(verdict) {
+        Ok(refusal) => {
+            Err(Error::client(format!("the server refuses the login: error {}", refusal.code)))
+        }
+        Err(_) => Ok(OkPacket::decode(verdict, capabilities).map_err(Error::backend)?.status),
+    }
+}
+
+/// The stack on the session's connection, which is the only one that it gets.
+fn bottom(context: &Context, link: Link, account: Account, target: &Target) -> Stack {
+    let dispatch = Dispatch::on(context.shared.clone(), account, target.clone(), link);
+    context.shared.chain.session(dispatch)
+}
+
+/// All servers that such a session can use.
+fn alone(target: &Target) -> Topology {
+    let servers = vec![target.server.clone()];
+    Topology::new(vec![Hostgroup { id: target.hostgroup, name: None, servers }])
+}
+
+fn name(user: &[u8]) -> Arc<str> {
+    String::from_utf8_lossy(user).into()
+}
+
+fn schema(name: Vec<u8>) -> Option<Bytes> {
+    (!name.is_empty()).then(|| name.into())
+}
+
+/// Tells the client that the server is lost to it.
+async fn fail(client: &mut Client, seq: u8, error: ConnectError) -> Error {
+    let error = Error::backend(error.to_string()).with_code(code::CONNECT_FAILED, *b"08S01");
+    // That the client may not hear it changes nothing.
+    let _ = refuse(client, seq, &packet(&error)).await;
+    error
+}
+
+fn packet(error: &Error) -> ErrPacket {
+    let code = ErrorCode { code: error.code(), sqlstate: error.sqlstate() };
+    ErrPacket::new(code, error.message())
+}
+
+fn refusal(error: &RelayError) -> ErrPacket {
+    let code = match error {
+        RelayError::Exposed(_) => SECURE_TRANSPORT_REQUIRED,
+        RelayError::Foreign | RelayError::Key(_) => {
+            ErrorCode { code: code::CONNECT_FAILED, sqlstate: *b"08S01" }
+        }
+        RelayError::Malformed(_) | RelayError::Endless => codes::ER_HANDSHAKE_ERROR,
+    };
+    ErrPacket::new(code, error.to_string())
+}
