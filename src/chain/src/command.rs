@@ -11,8 +11,10 @@ use wire::{
     packet::{Message, put_packet},
 };
 
-/// One command, owned by whoever holds it.
-pub struct Command {
+/// One command, owned by whoever holds it. A pointer: every layer moves it.
+pub struct Command(Box<Inner>);
+
+struct Inner {
     code: CommandCode,
     form: Form,
     asker: Asker,
@@ -64,38 +66,38 @@ impl Command {
         code: CommandCode,
         payload: impl AsRef<[u8]>,
     ) -> Self {
-        let asker = Asker::Filter(filter);
-        Self { asker, ..Self::new(self.session.clone(), code, payload) }
+        Self::new(self.0.session.clone(), code, payload).asked_by(Asker::Filter(filter))
     }
 
     /// A text query of `filter`'s own, in the same session. Facts stay with the original.
     pub fn aside_query(&self, filter: &'static str, sql: impl AsRef<[u8]>) -> Self {
-        Self::query(self.session.clone(), sql).asked_by(Asker::Filter(filter))
+        Self::query(self.0.session.clone(), sql).asked_by(Asker::Filter(filter))
     }
 
     fn of(session: Session, code: CommandCode, form: Form) -> Self {
-        Self { code, form, asker: Asker::Client, session, facts: Facts::default() }
+        let facts = Facts::default();
+        Self(Box::new(Inner { code, form, asker: Asker::Client, session, facts }))
     }
 
     /// Attaches a fact for the filters below, replacing one of the same type.
     pub fn with<F: Fact>(mut self, fact: F) -> Self {
-        self.facts.insert(fact);
+        self.0.facts.insert(fact);
         self
     }
 
     /// Attaches a fact for the filters below, replacing one of the same type.
     pub fn note<F: Fact>(&mut self, fact: F) {
-        self.facts.insert(fact);
+        self.0.facts.insert(fact);
     }
 
     /// What a filter above has found out.
     pub fn fact<F: Fact>(&self) -> Option<&F> {
-        self.facts.get()
+        self.0.facts.get()
     }
 
     /// The command byte.
     pub fn code(&self) -> CommandCode {
-        self.code
+        self.0.code
     }
 
     /// Everything after the command byte, untouched unless a filter rewrote it. Free for a command
@@ -108,9 +110,9 @@ impl Command {
     /// COM_STMT_PREPARE). `None` also when the attributes are malformed: the server will say so.
     pub fn sql(&self) -> Option<Bytes> {
         let whole = self.whole();
-        match self.code {
+        match self.0.code {
             CommandCode::QUERY => {
-                let query = Query::decode(whole, self.session.capabilities).ok()?;
+                let query = Query::decode(whole, self.0.session.capabilities).ok()?;
                 Some(whole.slice_ref(query.sql))
             }
             CommandCode::STMT_PREPARE => Some(whole.slice(1..)),
@@ -120,7 +122,7 @@ impl Command {
 
     /// Replaces everything after the command byte.
     pub fn rewrite(&mut self, payload: impl AsRef<[u8]>) {
-        self.form = made(self.code, payload.as_ref());
+        self.0.form = made(self.0.code, payload.as_ref());
     }
 
     /// Replaces the statement's text and keeps what stands before it (query attributes). Does
@@ -132,12 +134,12 @@ impl Command {
         let mut payload = BytesMut::with_capacity(before + sql.len());
         payload.put_slice(&whole[..before]);
         payload.put_slice(sql);
-        self.form = Form::Made(payload.freeze());
+        self.0.form = Form::Made(payload.freeze());
     }
 
     /// The packets to send, headers included: the client's own bytes unless a filter rewrote them.
     pub fn packets(&self) -> Bytes {
-        match &self.form {
+        match &self.0.form {
             Form::AsCame { message, .. } => message.framed.clone(),
             Form::Made(payload) => {
                 let mut out = BytesMut::with_capacity(payload.len() + 16);
@@ -151,7 +153,7 @@ impl Command {
     /// what it was sent, which may be fewer packets, or more, where a filter rewrote a command of
     /// 16 MiB.
     pub fn reply_seq(&self) -> u8 {
-        match &self.form {
+        match &self.0.form {
             Form::AsCame { message, .. } => message.next_seq,
             Form::Made(_) => 1,
         }
@@ -159,23 +161,24 @@ impl Command {
 
     /// The same command, asked by somebody else.
     #[must_use]
-    pub fn asked_by(self, asker: Asker) -> Self {
-        Self { asker, ..self }
+    pub fn asked_by(mut self, asker: Asker) -> Self {
+        self.0.asker = asker;
+        self
     }
 
     /// Who asks.
     pub fn asker(&self) -> Asker {
-        self.asker
+        self.0.asker
     }
 
     /// The session it came from.
     pub fn session(&self) -> &Session {
-        &self.session
+        &self.0.session
     }
 
     /// The command byte and everything after it, as the decoders of [`wire::command`] take it.
     pub fn whole(&self) -> &Bytes {
-        match &self.form {
+        match &self.0.form {
             Form::Made(payload) => payload,
             Form::AsCame { message, payload } => payload.get_or_init(|| message.payload()),
         }
@@ -192,6 +195,6 @@ fn made(code: CommandCode, payload: &[u8]) -> Form {
 /// Names the command and its size. A statement may hold secrets, so its text is not shown.
 impl fmt::Debug for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({} bytes, {:?})", self.code.name(), self.payload().len(), self.asker)
+        write!(f, "{} ({} bytes, {:?})", self.0.code.name(), self.payload().len(), self.0.asker)
     }
 }

@@ -5,6 +5,7 @@
 
 use crate::topology::{HostgroupId, Server};
 use bytes::Bytes;
+use smallvec::SmallVec;
 use std::{
     any::{Any, TypeId},
     fmt,
@@ -77,10 +78,9 @@ impl Fact for ServedBy {
     const NAME: &'static str = "served-by";
 }
 
-/// A handful of facts. Empty costs nothing; a linear scan beats hashing at this size. None has room
-/// in the message itself, since every layer moves that.
+/// A handful of facts; a linear scan beats hashing at this size.
 #[derive(Default)]
-pub(crate) struct Facts(Vec<(TypeId, Box<dyn Any + Send + Sync>)>);
+pub(crate) struct Facts(SmallVec<[(TypeId, Box<dyn Any + Send + Sync>); 3]>);
 
 impl Facts {
     pub(crate) fn insert<F: Fact>(&mut self, fact: F) {

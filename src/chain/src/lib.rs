@@ -83,6 +83,7 @@ pub mod registry;
 pub mod reply;
 pub mod session;
 pub mod settings;
+pub mod stack;
 pub mod testing;
 pub mod topology;
 
@@ -95,15 +96,8 @@ pub use handover::Handover;
 pub use registry::{FilterFactory, Part, Registry};
 pub use reply::{Answer, Outcome, Reply};
 pub use session::Session;
+pub use stack::{Layer, Stack};
 pub use topology::{Hostgroup, HostgroupId, Server, Topology};
 
 // What a filter's own crate needs of ours and cannot name otherwise.
 pub use {schemars, sql, wire};
-
-use tower::util::{BoxLayer, BoxService};
-
-/// One session's chain, or the rest of it seen from inside.
-pub type Stack = BoxService<Command, Reply, Error>;
-
-/// A configured filter: made once per entry of the chain, wraps every session's stack.
-pub type Layer = BoxLayer<Stack, Command, Reply, Error>;

@@ -7,7 +7,7 @@ use crate::{
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
-use tower::{BoxError, Service, ServiceBuilder};
+use tower::{BoxError, Service};
 
 /// A filter the configuration can name.
 pub trait FilterFactory: 'static {
@@ -59,8 +59,7 @@ where
     <L::Service as Service<Command>>::Future: Send + 'static,
 {
     fn into_layer(self) -> Layer {
-        // Whatever the filter is made of, it costs the chain exactly one box.
-        Layer::new(ServiceBuilder::new().map_err(Into::into).layer(self).into_inner())
+        Layer::new(self)
     }
 }
 

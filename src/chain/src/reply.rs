@@ -10,10 +10,13 @@ use crate::{
 use bytes::{Bytes, BytesMut};
 use wire::{err::ErrPacket, ok::OkPacket, packet::put_packet, status::Status};
 
-/// The answer to one command, and what filters have noted on it.
+/// The answer to one command, and what filters have noted on it. A pointer: every layer moves it.
 #[derive(Debug)]
 #[must_use = "a dropped reply abandons its backend connection"]
-pub struct Reply {
+pub struct Reply(Box<Inner>);
+
+#[derive(Debug)]
+struct Inner {
     outcome: Outcome,
     facts: Facts,
 }
@@ -43,12 +46,16 @@ pub const ANSWER_LIMIT: usize = 1 << 20;
 impl Reply {
     /// A reply streamed from `body`.
     pub fn new(body: Body) -> Self {
-        Self { outcome: Outcome::Body(body), facts: Facts::default() }
+        Self::of(Outcome::Body(body))
     }
 
     /// An order to hand the session over.
     pub fn handover(handover: Handover) -> Self {
-        Self { outcome: Outcome::Handover(handover), facts: Facts::default() }
+        Self::of(Outcome::Handover(handover))
+    }
+
+    fn of(outcome: Outcome) -> Self {
+        Self(Box::new(Inner { outcome, facts: Facts::default() }))
     }
 
     /// An OK of the proxy's own in reply to `command`.
@@ -74,31 +81,33 @@ impl Reply {
 
     /// Changes the body, if there is one.
     pub fn map_body(mut self, change: impl FnOnce(Body) -> Body) -> Self {
-        if let Outcome::Body(body) = self.outcome {
-            self.outcome = Outcome::Body(change(body));
-        }
+        let empty = Outcome::Body(Body::end(End::default()));
+        self.0.outcome = match std::mem::replace(&mut self.0.outcome, empty) {
+            Outcome::Body(body) => Outcome::Body(change(body)),
+            handover @ Outcome::Handover(_) => handover,
+        };
         self
     }
 
     /// Attaches a fact for the filters above.
     pub fn with<F: Fact>(mut self, fact: F) -> Self {
-        self.facts.insert(fact);
+        self.0.facts.insert(fact);
         self
     }
 
     /// What a filter below has found out.
     pub fn fact<F: Fact>(&self) -> Option<&F> {
-        self.facts.get()
+        self.0.facts.get()
     }
 
     /// The reply itself.
     pub fn into_outcome(self) -> Outcome {
-        self.outcome
+        self.0.outcome
     }
 
     /// Reads the reply to its end on behalf of a filter; at most [`ANSWER_LIMIT`] bytes.
     pub async fn collect(self) -> Result<Answer> {
-        match self.outcome {
+        match self.0.outcome {
             Outcome::Body(body) => body.collect(ANSWER_LIMIT).await,
             Outcome::Handover(_) => Err(Error::filter("handed over a command of its own")),
         }

@@ -2,7 +2,7 @@
 //!
 //! `GET /metrics` is Prometheus' text format, `GET /status` JSON.
 
-use crate::{backend::Backends, metrics::Metrics};
+use crate::{backend::Backends, metrics::Metrics, signal::Signal};
 use axum::{Json, Router, extract::State, http::header::CONTENT_TYPE, routing::get};
 use serde::Serialize;
 use std::{sync::Arc, time::Instant};
@@ -15,7 +15,7 @@ pub(crate) struct Facts {
     pub(crate) backends: Arc<Backends>,
     pub(crate) listeners: Vec<ListenerStatus>,
     pub(crate) started: Instant,
-    pub(crate) draining: CancellationToken,
+    pub(crate) draining: Arc<Signal>,
 }
 
 /// The answer to `GET /status`.
@@ -74,6 +74,8 @@ async fn metrics(
         gauges.outstanding.set(load.outstanding().into());
         gauges.idle.set(i64::try_from(backend.idle()).unwrap_or(i64::MAX));
     }
+    let tasks = tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    facts.metrics.tasks.set(i64::try_from(tasks).unwrap_or(i64::MAX));
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([(CONTENT_TYPE, kind)], facts.metrics.render())
 }
@@ -92,7 +94,7 @@ async fn status(State(facts): State<Arc<Facts>>) -> Json<Status> {
     Json(Status {
         version: env!("CARGO_PKG_VERSION"),
         uptime_seconds: facts.started.elapsed().as_secs(),
-        state: if facts.draining.is_cancelled() { "draining" } else { "running" },
+        state: if facts.draining.is_given() { "draining" } else { "running" },
         sessions: facts.metrics.sessions.get(),
         listeners: facts.listeners.clone(),
         servers: servers.collect(),

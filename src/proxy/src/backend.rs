@@ -3,11 +3,14 @@
 pub(crate) mod connect;
 pub(crate) mod connection;
 pub(crate) mod dispatch;
+mod ids;
 pub(crate) mod kill;
+mod lasting;
 pub(crate) mod link;
 pub(crate) mod relay;
 mod release;
 mod schema;
+pub(crate) mod sessions;
 
 use crate::{
     config::{self, Account},
@@ -133,7 +136,7 @@ impl Backend {
         let schema = session.schema.as_ref().filter(|_| !enters);
         let key = Key::of(session, account);
         while let Some(mut link) = self.take_idle(&key, session) {
-            match link.begin(schema).await {
+            match self.in_time(link.begin(schema)).await {
                 Ok(()) => return Ok(link),
                 // It went away while it was idle: the next one, or a new one.
                 Err(ConnectError::Io(_)) => {}
@@ -141,13 +144,20 @@ impl Backend {
             }
         }
         let room = self.room(deadline).await?;
-        let timeout = self.connect_timeout();
-        let opened = tokio::time::timeout(timeout, connect::open(self, key, account, room));
-        let opened = opened.await.unwrap_or(Err(ConnectError::Timeout(timeout)));
+        let opened = self.in_time(connect::open(self, key, account, room)).await;
         self.metrics.connected(opened.is_ok());
         let mut link = opened?;
-        link.begin(schema).await?;
+        self.in_time(link.begin(schema)).await?;
         Ok(link)
+    }
+
+    /// A server that has stopped answering must not use up more than one attempt's time.
+    async fn in_time<T>(
+        &self,
+        step: impl Future<Output = Result<T, ConnectError>>,
+    ) -> Result<T, ConnectError> {
+        let timeout = self.connect_timeout();
+        tokio::time::timeout(timeout, step).await.unwrap_or(Err(ConnectError::Timeout(timeout)))
     }
 
     /// A place among the connections that the server may have. An idle connection of another kind

@@ -17,6 +17,7 @@ mod listen;
 mod metrics;
 mod runtime;
 mod session;
+mod signal;
 mod stream;
 mod tls;
 mod users;

@@ -22,6 +22,8 @@ pub(crate) struct Metrics {
     pub(crate) accepted: Counter,
     /// Client connections that are open.
     pub(crate) sessions: Gauge,
+    /// Tasks of the runtime that have not ended.
+    pub(crate) tasks: Gauge,
     /// Logins that were refused.
     pub(crate) login_failures: Counter,
     /// From the last byte of a command to the last byte of its reply.
@@ -100,6 +102,8 @@ impl Metrics {
         registry.register("connections", "Client connections accepted", accepted.clone());
         let sessions = Gauge::default();
         registry.register("sessions", "Client connections open", sessions.clone());
+        let tasks = Gauge::default();
+        registry.register("tasks", "Tasks that have not ended", tasks.clone());
         let login_failures = Counter::default();
         registry.register("login_failures", "Logins refused", login_failures.clone());
         // 16 us to about 34 s.
@@ -127,6 +131,7 @@ impl Metrics {
             registry,
             accepted,
             sessions,
+            tasks,
             login_failures,
             duration,
             commands,

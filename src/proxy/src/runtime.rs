@@ -2,7 +2,7 @@
 
 use crate::{
     admin,
-    backend::{Backend, Backends, dispatch::Shared},
+    backend::{Backend, Backends, dispatch::Shared, sessions::Sessions},
     config::{self, Config, ListenerTlsMode, LoginBy},
     greeter::{Greeter, Model},
     listen::{self, Acceptor},
@@ -13,16 +13,14 @@ use crate::{
         relay::Relay,
         serve,
     },
+    signal::Signal,
     tls::{self, TlsError},
     users::Users,
 };
 use chain::{HostgroupId, Server, Topology, session::Peer, topology};
 use std::{
     io,
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering::Relaxed},
-    },
+    sync::Arc,
     time::{Duration, Instant},
 };
 use tokio::{
@@ -63,11 +61,11 @@ struct Common {
     metrics: Arc<Metrics>,
     room: Arc<Semaphore>,
     login_timeout: Duration,
-    next_id: AtomicU32,
+    ids: Arc<Sessions>,
     /// No new work begins.
-    draining: CancellationToken,
+    draining: Arc<Signal>,
     /// The grace is over.
-    cut: CancellationToken,
+    cut: Signal,
     sessions: TaskTracker,
 }
 
@@ -90,9 +88,9 @@ impl Proxy {
             metrics: metrics.clone(),
             room: Arc::new(Semaphore::new(config.limits.max_connections as usize)),
             login_timeout: config.limits.login_timeout,
-            next_id: AtomicU32::new(0),
-            draining: CancellationToken::new(),
-            cut: CancellationToken::new(),
+            ids: Arc::default(),
+            draining: Arc::default(),
+            cut: Signal::default(),
             sessions: TaskTracker::new(),
         });
         let model = Arc::new(Model::new(backends.clone()));
@@ -118,6 +116,7 @@ impl Proxy {
                     chain,
                     backends: backends.clone(),
                     settings: config.backend.clone(),
+                    sessions: common.ids.clone(),
                 }),
                 topology: topology.clone(),
                 metrics: metrics.clone(),
@@ -170,7 +169,7 @@ impl Proxy {
 
         stop.cancelled().await;
         tracing::info!(grace = ?shutdown.grace, "stopping: no new sessions, commands and transactions may end");
-        common.draining.cancel();
+        common.draining.give();
         for door in doors {
             // It ends by the same token.
             let _ = door.await;
@@ -178,7 +177,7 @@ impl Proxy {
         common.sessions.close();
         if tokio::time::timeout(shutdown.grace, common.sessions.wait()).await.is_err() {
             tracing::warn!(sessions = common.sessions.len(), "the grace is over, sessions are cut");
-            common.cut.cancel();
+            common.cut.give();
             common.sessions.wait().await;
         }
         tidying.abort();
@@ -244,7 +243,7 @@ async fn accept(door: Door, common: Arc<Common>) {
     loop {
         let accepted = tokio::select! {
             biased;
-            () = common.draining.cancelled() => return door.acceptor.close(),
+            () = common.draining.given() => return door.acceptor.close(),
             accepted = door.acceptor.accept() => accepted,
         };
         match accepted {
@@ -274,7 +273,7 @@ async fn session(
         return client.turn_away().await;
     };
     let counted = common.metrics.session();
-    let id = (1 << 31) | common.next_id.fetch_add(1, Relaxed);
+    let id = common.ids.new_id();
     let login = entrance.login(&mut client, &context, peer, id);
     let login = tokio::time::timeout(common.login_timeout, login).await;
     let mut logged_in = match login {
@@ -294,7 +293,7 @@ async fn session(
         let ended = tokio::select! {
             biased;
             ended = serve(&mut client, &context, session, stack) => ended,
-            () = common.cut.cancelled() => Ended::Drained,
+            () = common.cut.given() => Ended::Drained,
         };
         let Ended::ChangesUser(message) = ended else { break ended };
         match entrance.change_user(&mut client, &context, logged_in, &message).await {

@@ -9,10 +9,12 @@ use crate::{
     backend::{
         connection::Closed,
         dispatch::{Dispatch, Shared},
+        sessions::Killed,
     },
     buffer,
     config::Account,
     metrics::Metrics,
+    signal::Signal,
     stream::Stream,
 };
 use attend::{Gone, Patience};
@@ -30,7 +32,6 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::io::AsyncWriteExt;
-use tokio_util::sync::CancellationToken;
 use tower::{Service, ServiceExt};
 use wire::{
     command::CommandCode,
@@ -57,8 +58,8 @@ pub(crate) struct Context {
     pub(crate) max_command: usize,
     /// How long a client may be logged in without a command.
     pub(crate) wait_timeout: Duration,
-    /// Cancelled when the proxy is about to end: no new work begins.
-    pub(crate) draining: CancellationToken,
+    /// Given when the proxy is about to end: no new work begins.
+    pub(crate) draining: Arc<Signal>,
 }
 
 /// How long, and for how many bytes, a connection that is closed waits for its client to close too.
@@ -87,7 +88,7 @@ pub(crate) async fn serve(
     session: &mut Session,
     stack: &mut Stack,
 ) -> Ended {
-    let mut drained = pin!(context.draining.cancelled());
+    let mut drained = pin!(context.draining.given());
     let first = next_command(client, context, session, stack, drained.as_mut());
     // Later on there is a server that waits, for as long as its own wait_timeout says.
     let Ok(mut next) = tokio::time::timeout(context.wait_timeout, first).await else {
@@ -146,7 +147,8 @@ async fn next_command(
         Ok(Some(message)) if message.seq != 0 => {
             let refusal =
                 ErrPacket::new(codes::ER_NET_PACKETS_OUT_OF_ORDER, "Got packets out of order");
-            let _ = refuse(client, message.next_seq, &refusal).await;
+            // Servers begin anew with it, whatever the id was.
+            let _ = refuse(client, 0, &refusal).await;
             Err(Ended::Client(Error::client("a command with a wrong sequence id")))
         }
         Ok(message) => Ok(message),
@@ -233,7 +235,8 @@ async fn run(
     context.metrics.error(error.origin());
     // A server that closes behind an ERR has closed because of it. Its client would see the end of
     // the connection, also with a command that is on its way already.
-    let was_closed = before == Answered::WithError && error.cause::<Closed>().is_some();
+    let was_closed = (before == Answered::WithError && error.cause::<Closed>().is_some())
+        || error.cause::<Killed>().is_some();
     if has_reply && !was_closed {
         // The one place where errors become ERR packets.
         let code = ErrorCode { code: error.code(), sqlstate: error.sqlstate() };
@@ -276,8 +279,8 @@ pub(crate) async fn refuse(
 }
 
 /// The bottom of a new session's stack with the chain on top.
-pub(crate) fn stack(context: &Context, account: &Account) -> Stack {
-    let dispatch = Dispatch::stack(context.shared.clone(), account.clone());
+pub(crate) fn stack(context: &Context, account: &Account, id: u32) -> Stack {
+    let dispatch = Dispatch::stack(context.shared.clone(), account.clone(), id);
     context.shared.chain.session(dispatch)
 }
 
@@ -347,7 +350,7 @@ impl Client {
                     read => left = left.saturating_sub(read),
                 }
             }
-            std::io::Result::Ok(())
+            io::Result::Ok(())
         };
         // It is closed in any event.
         let _ = tokio::time::timeout(LINGER, linger).await;

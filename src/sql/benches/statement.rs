@@ -1,7 +1,7 @@
 //! What a statement costs to look at.
 
 use divan::{Bencher, black_box};
-use sql::{Dialect, Lexer, peek, statement};
+use sql::{Dialect, Lexer, connection_ids, may_name_connection_id, peek, statement};
 
 const POINT: &[u8] = b"SELECT c FROM sbtest1 WHERE id=4711";
 const COMMENTED: &[u8] = b"/* hostgroup=1 */ SELECT c FROM sbtest1 WHERE id=4711";
@@ -28,4 +28,14 @@ fn lexes(bencher: Bencher<'_, '_>, text: usize) {
 #[divan::bench(args = [0, 1, 2], sample_size = 1000)]
 fn classifies(bencher: Bencher<'_, '_>, text: usize) {
     bencher.bench(|| statement(black_box(TEXTS[text]), Dialect::default()));
+}
+
+#[divan::bench(args = [0, 1, 2], sample_size = 1000)]
+fn rules_out_a_connection_id(bencher: Bencher<'_, '_>, text: usize) {
+    bencher.bench(|| may_name_connection_id(black_box(TEXTS[text])));
+}
+
+#[divan::bench(sample_size = 1000)]
+fn finds_a_connection_id(bencher: Bencher<'_, '_>) {
+    bencher.bench(|| connection_ids(black_box(b"SELECT CONNECTION_ID()"), Dialect::default()));
 }

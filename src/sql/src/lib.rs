@@ -20,10 +20,12 @@
 #![deny(missing_docs)]
 
 mod class;
+mod connection_id;
 mod cursor;
 mod dialect;
 mod functions;
 mod head;
+mod kill;
 mod lexer;
 mod scan;
 mod statement;
@@ -31,7 +33,9 @@ mod verb;
 mod words;
 
 pub use class::{Class, Needs};
+pub use connection_id::{ConnectionId, ConnectionIds, connection_ids, may_name_connection_id};
 pub use dialect::{Charset, Dialect, Server, Vendor};
+pub use kill::{Kill, kill};
 pub use lexer::{Kind, Lexer, Token};
 pub use statement::{Span, Statement, statement};
 pub use verb::{Verb, peek};

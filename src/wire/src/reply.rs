@@ -217,6 +217,12 @@ impl ReplyScanner {
         (!self.session_state.cut).then_some(&self.session_state.bytes)
     }
 
+    /// Whether the next message defines a parameter or a column, unless it is an ERR.
+    #[must_use]
+    pub fn at_definition(&self) -> bool {
+        matches!(self.expect, Expect::Columns(_) | Expect::Definitions(..))
+    }
+
     /// What COM_STMT_PREPARE gave.
     #[must_use]
     pub fn prepared(&self) -> Option<PrepareOk> {

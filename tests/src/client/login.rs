@@ -8,6 +8,7 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject},
 };
 use std::{
+    net::Ipv4Addr,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -25,6 +26,8 @@ pub struct Login {
     pub(super) plugin: Option<Plugin>,
     pub(super) tls: Option<Tls>,
     pub(super) zstd_level: u8,
+    /// Where the connection comes from; the system chooses where nothing is said.
+    pub(super) source: Option<Ipv4Addr>,
 }
 
 /// What the client asks of TLS.
@@ -59,6 +62,7 @@ impl Login {
             plugin: None,
             tls: None,
             zstd_level: 3,
+            source: None,
         }
     }
 
@@ -83,6 +87,12 @@ impl Login {
     /// Begins with this authentication plugin, whatever the greeting names.
     pub fn plugin(mut self, name: &str) -> Self {
         self.plugin = Some(Plugin::from_name(name.as_bytes()));
+        self
+    }
+
+    /// From this loopback address.
+    pub fn from(mut self, source: Ipv4Addr) -> Self {
+        self.source = Some(source);
         self
     }
 

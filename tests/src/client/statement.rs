@@ -89,6 +89,11 @@ impl Client {
 }
 
 impl Statement {
+    /// The number that its connection knows it by.
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
     fn execute_head(&self, flags: u8) -> Vec<u8> {
         let mut body = self.id.to_le_bytes().to_vec();
         body.push(flags);

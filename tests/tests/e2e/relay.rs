@@ -19,6 +19,7 @@ on_both_vendors!(
     changes_of_user,
     a_change_of_user_that_is_refused,
     the_connection_is_nobody_elses,
+    kill_by_the_clients_id,
     a_server_that_goes_away,
     no_server_at_all,
     full_servers,
@@ -254,8 +255,6 @@ fn the_connection_is_nobody_elses(cluster: &Cluster) -> Result<()> {
     };
     let login = fresh(cluster, &name, plugin)?;
     let proxy = relaying(cluster).start()?;
-    let aborted = |cluster: &Cluster| cluster.ask("SHOW GLOBAL STATUS LIKE 'Aborted_clients'");
-    let _ = aborted(cluster)?;
     let mut first = proxy.connect(&login)?;
     first.must("SET @mine = 1")?;
     let second = proxy.connect(&login)?;
@@ -275,6 +274,24 @@ fn the_connection_is_nobody_elses(cluster: &Cluster) -> Result<()> {
     let mut admin = cluster.direct()?;
     admin.must(&format!("DROP USER {name}@'%'"))?;
     admin.quit()
+}
+
+fn kill_by_the_clients_id(cluster: &Cluster) -> Result<()> {
+    let proxy = relaying(cluster).start()?;
+    let mut victim = proxy.connect(&cluster.login("app"))?;
+    let id = victim.greeting.thread_id;
+    ensure!(victim.rows("SELECT CONNECTION_ID()")? == [[Some(id.to_string())]]);
+    // Before and after a change of user: the connection is the same.
+    victim.change_user(&cluster.login("app_ro"))?;
+    ensure!(victim.rows("SELECT CONNECTION_ID()")? == [[Some(id.to_string())]]);
+    let mut killer = proxy.connect(&cluster.login("app"))?;
+    let denied = killer.query(&format!("KILL {id}"))?;
+    ensure!(denied.error_code() == Some(1095), "another account's: {:?}", denied.error());
+    killer.change_user(&cluster.login("app_ro"))?;
+    killer.must(&format!("KILL {id}"))?;
+    ensure!(victim.query("SELECT 1").map_or(true, |reply| reply.error().is_some()), "it is gone");
+    killer.must("SELECT 1")?;
+    killer.quit()
 }
 
 fn a_server_that_goes_away(cluster: &Cluster) -> Result<()> {

@@ -2,6 +2,7 @@
 
 use super::{
     Backend, Key,
+    lasting::Lasting,
     link::{Link, read_message},
     schema::Schema,
 };
@@ -203,6 +204,7 @@ pub(super) async fn open(
     if let Some(method) = compression {
         io.compress(method, End::Client, read);
     }
+    let lasting = Lasting::of(key.capabilities);
     let vendor = if greeting.is_mariadb() { Vendor::MariaDb } else { Vendor::MySql };
     Ok(Link {
         io,
@@ -210,11 +212,14 @@ pub(super) async fn open(
         key,
         account: account.clone(),
         vendor,
+        version: sql::Server::from_version(&greeting.version()),
         thread_id: greeting.thread_id,
+        lease: None,
         schema: Schema::None,
         opened: Instant::now(),
         was_reset: false,
         home: None,
+        lasting,
         _room: room,
     })
 }
@@ -239,8 +244,18 @@ pub(super) async fn secured(
     let mut payload = BytesMut::new();
     login.ssl_request().encode(&mut payload);
     let seq = send(&mut io, seq, &payload).await?;
-    let io = tls.connector.connect(tls.name.clone(), io).await.map_err(ConnectError::Tls)?;
+    let io = tls.connector.connect(tls.name.clone(), io).await.map_err(handshake_failed)?;
     Ok((TlsStream::from(io).into(), seq))
+}
+
+/// What rustls finds wrong will be wrong again; that the connection broke may pass.
+fn handshake_failed(error: io::Error) -> ConnectError {
+    match error.kind() {
+        io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::Other => {
+            ConnectError::Tls(error)
+        }
+        _ => ConnectError::Io(error),
+    }
 }
 
 pub(super) async fn send(io: &mut Stream, seq: u8, payload: &[u8]) -> io::Result<u8> {

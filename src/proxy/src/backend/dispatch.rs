@@ -1,6 +1,13 @@
 //! The bottom of the session's stack: the connections that the session holds.
 
-use super::{Backend, Backends, connect::ConnectError, connection::Connection, link::Link};
+use super::{
+    Backend, Backends,
+    connect::ConnectError,
+    connection::Connection,
+    ids::{self, Ids},
+    link::Link,
+    sessions::{Killed, Lease, Registered, Sessions},
+};
 use crate::{
     config::{self, Account},
     session::login::LOGIN,
@@ -15,7 +22,7 @@ use chain::{
 use smallvec::SmallVec;
 use std::{
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, atomic::Ordering::Relaxed},
     task::{Context, Poll, ready},
     time::Instant,
 };
@@ -30,34 +37,46 @@ pub(crate) struct Shared {
     pub(crate) chain: Chain,
     pub(crate) backends: Arc<Backends>,
     pub(crate) settings: config::Backend,
+    pub(crate) sessions: Arc<Sessions>,
 }
 
 struct State {
     shared: Arc<Shared>,
-    account: Account,
+    me: Registered,
     held: SmallVec<[Held; 1]>,
     /// The session has the connection that it was given, and gets no other.
     alone: bool,
 }
 
 /// One connection of the session, with the backend filters on top.
-struct Held {
+pub(super) struct Held {
     target: Target,
-    stack: Stack,
+    pub(super) stack: Stack,
+    pub(super) ids: Ids,
     _attached: InUse,
 }
 
 impl Dispatch {
-    /// The bottom for one session, which logs in to servers as `account`.
-    pub(crate) fn stack(shared: Arc<Shared>, account: Account) -> Stack {
-        let state = State { shared, account, held: SmallVec::new(), alone: false };
+    /// The bottom for the session that its client knows as `id`, which logs in to servers as
+    /// `account`.
+    pub(crate) fn stack(shared: Arc<Shared>, account: Account, id: u32) -> Stack {
+        let me = shared.sessions.register(id, account);
+        let state = State { shared, me, held: SmallVec::new(), alone: false };
         Stack::new(Self(Lend::new(state)))
     }
 
     /// The bottom for one session that has this connection and no other.
-    pub(crate) fn on(shared: Arc<Shared>, account: Account, target: Target, link: Link) -> Stack {
-        let mut state = State { shared, account, held: SmallVec::new(), alone: true };
-        state.hold(target, link);
+    pub(crate) fn on(
+        shared: Arc<Shared>,
+        account: Account,
+        id: u32,
+        target: Target,
+        link: Link,
+    ) -> Stack {
+        let me = shared.sessions.register(id, account);
+        let mut state = State { shared, me, held: SmallVec::new(), alone: true };
+        // Nobody else knows of the session yet.
+        let _ = state.hold(target, link);
         Stack::new(Self(Lend::new(state)))
     }
 }
@@ -71,6 +90,9 @@ impl Service<Command> for Dispatch {
     /// is gone with it.
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
         let state = ready!(self.0.poll_home(cx))?;
+        if state.held.is_empty() && Pin::new(&mut state.me.ended).poll(cx).is_ready() {
+            return Poll::Ready(Err(Error::backend(Killed)));
+        }
         for held in &mut state.held {
             ready!(held.stack.poll_ready(cx))?;
         }
@@ -83,43 +105,71 @@ impl Service<Command> for Dispatch {
             let Some(target) = command.fact::<Target>().cloned() else {
                 return Err(Error::filter("no filter has said which server this command goes to"));
             };
-            let held = state.connection(target, &command).await?;
-            let target = held.target.clone();
-            let reply = held.stack.ready().await?.call(command).await?;
-            Ok(reply.with(ServedBy(target)))
+            let held = state.held.iter().position(|held| held.is_at(&target));
+            let at = match held {
+                Some(at) => state.again(at),
+                // In a box of its own: it is large, and needed once.
+                None => Box::pin(state.open(target, &command)).await?,
+            };
+            let State { held, me, .. } = &mut *state;
+            let held = &mut held[at];
+            let served_by = ServedBy(held.target.clone());
+            match ids::exchange(held, me, command).await {
+                Ok(reply) => Ok(reply.with(served_by)),
+                Err(_) if me.entry.killed.load(Relaxed) => Err(Error::backend(Killed)),
+                Err(error) => Err(error),
+            }
         })
     }
 }
 
+impl Held {
+    fn is_at(&self, target: &Target) -> bool {
+        self.target.server.id == target.server.id
+    }
+}
+
 impl State {
-    /// The session's connection to the server that is named, or to one that stands in for it.
-    async fn connection(&mut self, target: Target, command: &Command) -> Result<&mut Held> {
-        let there = |held: &Held| held.target.server.id == target.server.id;
-        let at = match self.held.iter().position(there) {
-            Some(at) => at,
-            None => {
-                if self.alone {
-                    let name = &target.server.name;
-                    return Err(Error::filter(format!("this session has no connection to {name}")));
-                }
-                let (link, target) = self.attach(target, command).await?;
-                self.hold(target, link)
-            }
-        };
-        Ok(&mut self.held[at])
+    /// Notes that the connection is the one used last, where there are several.
+    fn again(&self, at: usize) -> usize {
+        if self.held.len() > 1 {
+            self.me.entry.uses(&self.held[at].ids.lease);
+        }
+        at
     }
 
-    /// Keeps a connection for the session; returns its place.
-    fn hold(&mut self, target: Target, link: Link) -> usize {
+    /// Opens a connection to the server that is named, or to one that stands in for it, and says
+    /// where it is among those held. It is ready for a command, as the others are since the last
+    /// [`Dispatch::poll_ready`].
+    async fn open(&mut self, target: Target, command: &Command) -> Result<usize> {
+        if self.alone {
+            let name = &target.server.name;
+            return Err(Error::filter(format!("this session has no connection to {name}")));
+        }
+        let (link, target) = self.attach(target, command).await?;
+        let attached = self.hold(target, link);
+        let at = self.held.len() - 1;
+        let ready = self.held[at].stack.ready().await.map(drop);
+        if !attached {
+            return Err(Error::backend(Killed));
+        }
+        ready.map(|()| at)
+    }
+
+    /// Keeps a connection for the session. False if the session has been ended meanwhile.
+    fn hold(&mut self, target: Target, mut link: Link) -> bool {
+        let lease = Arc::new(Lease::new(link.backend.clone(), link.thread_id));
+        let ids = Ids::of(&link, lease.clone());
+        link.lease = Some(lease.clone());
         let _attached = InUse::connection(target.server.clone());
         let stack = self.shared.chain.backend(Connection::stack(link));
-        self.held.push(Held { target, stack, _attached });
-        self.held.len() - 1
+        self.held.push(Held { target, stack, ids, _attached });
+        self.me.entry.attach(lease)
     }
 
     /// Tries the named server, then the others of its hostgroup, again and again until the budget
     /// is used up. Nothing has been sent, so each of them is as good.
-    async fn attach(&self, target: Target, command: &Command) -> Result<(Link, Target)> {
+    async fn attach(&mut self, target: Target, command: &Command) -> Result<(Link, Target)> {
         let session = command.session();
         let enters = command.asker() == LOGIN;
         let settings = &self.shared.settings;
@@ -129,7 +179,7 @@ impl State {
             let mut failures = Vec::new();
             for candidate in candidates(&target, session) {
                 let Some(backend) = self.shared.backends.get(&candidate.server) else { continue };
-                match backend.attach(session, &self.account, deadline, enters).await {
+                match backend.attach(session, &self.me.entry.account, deadline, enters).await {
                     Ok(link) => return Ok((link, candidate)),
                     Err(error) if error.may_pass() => {
                         tracing::debug!(server = %candidate.server.name, %error, "connect failed");
@@ -163,7 +213,7 @@ fn candidates<'a>(target: &'a Target, session: &'a Session) -> impl Iterator<Ite
 }
 
 /// A server's own error goes to the client as it is; ours says where it happened.
-fn refused(backend: &Backend, error: ConnectError) -> Error {
+pub(super) fn refused(backend: &Backend, error: ConnectError) -> Error {
     match error {
         ConnectError::Refused(err) => {
             let text = err.message_lossy().into_owned();

@@ -1,9 +1,9 @@
 //! KILL over a connection of its own.
 
-use super::{Backend, Key, connect, connect::ConnectError};
+use super::{Backend, Key, connect, connect::ConnectError, link::Link};
 use crate::config::Account;
 use std::{fmt, sync::Arc};
-use wire::capability::Capabilities;
+use wire::{capability::Capabilities, command::CommandCode};
 
 /// What a KILL ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,25 +31,40 @@ pub(crate) async fn kill(
     scope: Scope,
     thread_id: u32,
 ) -> Result<(), ConnectError> {
-    run(backend, account, &format!("KILL {scope} {thread_id}")).await
+    let text = format!("KILL {scope} {thread_id}");
+    run(backend, account, CommandCode::QUERY, text.as_bytes()).await
 }
 
-/// Runs one statement that gives no rows.
-async fn run(backend: &Arc<Backend>, account: &Account, sql: &str) -> Result<(), ConnectError> {
+/// Sends one command whose reply is an OK or an ERR.
+pub(super) async fn run(
+    backend: &Arc<Backend>,
+    account: &Account,
+    code: CommandCode,
+    payload: &[u8],
+) -> Result<(), ConnectError> {
     let timeout = backend.connect_timeout();
     let work = async {
-        let permit = backend.spare.clone().acquire_owned().await?;
-        let key = Key {
-            user: account.user.clone(),
-            capabilities: Capabilities::LONG_PASSWORD,
-            collation: COLLATION,
-        };
-        let mut link = connect::open(backend, key, account, permit).await?;
-        let done = link.run(sql).await;
+        let mut link = open(backend, account).await?;
+        let done = link.ask(code, payload).await;
         link.quit().await;
         done
     };
     tokio::time::timeout(timeout, work).await.unwrap_or(Err(ConnectError::Timeout(timeout)))
+}
+
+/// A connection for one KILL, or to be killed.
+pub(super) async fn open(backend: &Arc<Backend>, account: &Account) -> Result<Link, ConnectError> {
+    let key = Key {
+        user: account.user.clone(),
+        capabilities: Capabilities::LONG_PASSWORD,
+        collation: COLLATION,
+    };
+    let timeout = backend.connect_timeout();
+    let opened = async {
+        let permit = backend.spare.clone().acquire_owned().await?;
+        connect::open(backend, key, account, permit).await
+    };
+    tokio::time::timeout(timeout, opened).await.unwrap_or(Err(ConnectError::Timeout(timeout)))
 }
 
 impl fmt::Display for Scope {

@@ -3,8 +3,10 @@
 use super::{
     Backend, Key,
     connect::{ConnectError, Vendor},
+    lasting::Lasting,
     relay::WayHome,
     schema::Schema,
+    sessions::Lease,
 };
 use crate::{buffer, config::Account, stream::Stream};
 use bytes::{Bytes, BytesMut};
@@ -24,12 +26,17 @@ pub(crate) struct Link {
     /// Who has logged in.
     pub(crate) account: Account,
     pub(crate) vendor: Vendor,
+    /// `None` if the greeting's version has a form of its own.
+    pub(crate) version: Option<sql::Server>,
     /// The server's id of the connection, from its greeting: what KILL takes there.
     pub(crate) thread_id: u32,
+    /// The session that has the connection is found by it.
+    pub(crate) lease: Option<Arc<Lease>>,
     pub(crate) schema: Schema,
     pub(crate) opened: Instant,
     /// COM_RESET_CONNECTION was executed since the login.
     pub(crate) was_reset: bool,
+    pub(crate) lasting: Lasting,
     /// Where it goes at the end of its stack, if it is a session's for as long as it is open.
     pub(crate) home: Option<WayHome>,
     pub(crate) _room: OwnedSemaphorePermit,
@@ -79,6 +86,9 @@ impl Link {
     /// Undoes what a session has done: transaction, variables, temporary tables, locks, statements.
     pub(crate) async fn reset(&mut self) -> Result<(), ConnectError> {
         self.ask(CommandCode::RESET_CONNECTION, b"").await?;
+        if let Some(option) = self.lasting.option_to_restore() {
+            self.ask(CommandCode::SET_OPTION, &option).await?;
+        }
         self.was_reset = true;
         Ok(())
     }
@@ -105,14 +115,23 @@ impl Link {
     }
 
     /// Sends a command whose reply is one OK or ERR packet, and reads it.
-    async fn ask(&mut self, code: CommandCode, payload: &[u8]) -> Result<(), ConnectError> {
+    pub(super) async fn ask(
+        &mut self,
+        code: CommandCode,
+        payload: &[u8],
+    ) -> Result<(), ConnectError> {
         let mut packet = BytesMut::with_capacity(payload.len() + 8);
         put_packet(&mut packet, 0, &[&[code.0], payload].concat());
         self.io.write_all(&packet).await?;
         self.io.flush().await?;
-        let reply = read_message(&mut self.io, &mut BytesMut::new(), REPLY_LIMIT).await?.payload();
+        let mut read = BytesMut::new();
+        let reply = read_message(&mut self.io, &mut read, REPLY_LIMIT).await?.payload();
+        if !read.is_empty() {
+            return Err(ConnectError::Protocol(format!("more than a reply to {}", code.name())));
+        }
         match reply.first() {
-            Some(0x00) => Ok(()),
+            // COM_SET_OPTION is answered by an EOF packet
+            Some(0x00 | 0xFE) => Ok(()),
             Some(0xFF) => Err(ConnectError::Refused(ErrPacket::decode(&reply)?)),
             _ => Err(ConnectError::Protocol(format!("an odd reply to {}", code.name()))),
         }

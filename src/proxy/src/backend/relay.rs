@@ -4,6 +4,7 @@
 use super::{
     Backend, Backends, Key,
     connect::{ConnectError, LIMIT, Vendor, secured, send},
+    lasting::Lasting,
     link::{Link, read_message},
     schema::Schema,
 };
@@ -174,6 +175,9 @@ impl Greeted {
             key: Key::of(session, account),
             account: account.clone(),
             vendor: if mariadb { Vendor::MariaDb } else { Vendor::MySql },
+            version: sql::Server::from_version(&self.greeting.version()),
+            lease: None,
+            lasting: Lasting::of(session.capabilities),
             thread_id: self.greeting.thread_id,
             schema: Schema::Unknown,
             opened: Instant::now(),

@@ -1,6 +1,6 @@
 //! What becomes of a connection when its session has ended.
 
-use super::{kill, link::Link};
+use super::{connect::ConnectError, kill, link::Link};
 use std::time::Duration;
 use tokio::runtime::Handle;
 
@@ -15,20 +15,36 @@ impl Link {
         }
         let Ok(runtime) = Handle::try_current() else { return };
         runtime.spawn(async move {
-            match tokio::time::timeout(RESET_TIMEOUT, self.reset()).await {
-                Ok(Ok(())) => {
+            match tokio::time::timeout(RESET_TIMEOUT, self.give_back()).await {
+                Ok(Ok(true)) => {
                     let backend = self.backend.clone();
                     if let Some(superfluous) = backend.put_idle(self) {
                         superfluous.quit().await;
                     }
                 }
                 // In doubt about its state: closed, never pooled.
+                Ok(Ok(false)) => self.quit().await,
                 Ok(Err(error)) => {
                     tracing::debug!(server = %self.backend.server.name, %error, "reset failed");
                 }
                 Err(_) => tracing::debug!(server = %self.backend.server.name, "reset timed out"),
             }
         });
+    }
+
+    /// Makes the connection fit for another session. False if it never will be, or if a KILL that
+    /// was meant for this one may strike yet.
+    async fn give_back(&mut self) -> Result<bool, ConnectError> {
+        if self.lasting.is_for_good() {
+            return Ok(false);
+        }
+        if let Some(lease) = self.lease.take()
+            && !lease.release().await
+        {
+            return Ok(false);
+        }
+        self.reset().await?;
+        Ok(true)
     }
 
     /// Closes a connection in the middle of a reply that nobody waits for, and ends its statement

@@ -144,7 +144,7 @@ impl Entrance {
             Err(error) if greeting.is_mariadb() && refusals < REFUSALS => {
                 let Some(user) = &admitted else { return Err(error) };
                 tracing::debug!(session = session.id, %error, "change of user refused");
-                let stack = stack(context, &user.user().backend);
+                let stack = stack(context, &user.user().backend, session.id);
                 let (session, refusals) = (session.anew(), refusals + 1);
                 Ok(LoggedIn { session, stack, greeting, admitted, refusals, relayed })
             }
@@ -177,7 +177,7 @@ impl Entrance {
             hostgroup: HostgroupId(user.hostgroup),
             topology: context.topology.clone(),
         });
-        let mut stack = stack(context, &user.backend);
+        let mut stack = stack(context, &user.backend, session.id);
         let schema = request.schema;
         if schema.is_empty() {
             let mut payload = BytesMut::new();

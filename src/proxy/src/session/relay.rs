@@ -101,7 +101,7 @@ impl Entrance {
         let account = Account { user, password: Arc::default() };
         let home = Home::default();
         let link = server.enter(&session, &account, &home);
-        let stack = bottom(context, link, account, &target);
+        let stack = bottom(context, link, account, id, &target);
         if let Some(method) = compression {
             client.compress(method);
         }
@@ -152,7 +152,7 @@ impl Entrance {
             Err(error) => tracing::debug!(session = session.id, %error, "change of user refused"),
         }
         let account = Account { user: session.user.clone(), password: Arc::default() };
-        let stack = bottom(context, link, account, &relayed.target);
+        let stack = bottom(context, link, account, session.id, &relayed.target);
         let (admitted, relayed) = (None, Some(relayed));
         Ok(LoggedIn { session, stack, greeting, admitted, refusals: 0, relayed })
     }
@@ -249,8 +249,8 @@ fn accepted(verdict: &[u8], capabilities: Capabilities) -> Result<Status, Error>
 }
 
 /// The stack on the session's connection, which is the only one that it gets.
-fn bottom(context: &Context, link: Link, account: Account, target: &Target) -> Stack {
-    let dispatch = Dispatch::on(context.shared.clone(), account, target.clone(), link);
+fn bottom(context: &Context, link: Link, account: Account, id: u32, target: &Target) -> Stack {
+    let dispatch = Dispatch::on(context.shared.clone(), account, id, target.clone(), link);
     context.shared.chain.session(dispatch)
 }
 

@@ -2,7 +2,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sql::{Charset, Dialect, Lexer, Server, Vendor, peek, statement};
+use sql::{
+    Charset, Dialect, Lexer, Server, Vendor, connection_ids, kill, may_name_connection_id, peek,
+    statement,
+};
 
 fuzz_target!(|input: (u8, u8, &[u8])| {
     let (flags, version, text) = input;
@@ -16,6 +19,9 @@ fuzz_target!(|input: (u8, u8, &[u8])| {
     }
 
     peek(text);
+    let ids = connection_ids(text, dialect);
+    assert!(may_name_connection_id(text) || (ids.read.is_empty() && !ids.assigned));
+    assert!(kill(text, dialect).is_none_or(|found| text.get(found.span).is_some()));
     let found = statement(text, dialect);
     assert!(!(lexer.is_doubtful() && found.any_server()));
     assert!(!(found.multi && found.any_server()));

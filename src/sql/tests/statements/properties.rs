@@ -5,7 +5,10 @@ use crate::{
     spell::{bytes, dialect, spelled},
 };
 use proptest::prelude::*;
-use sql::{Charset, Dialect, Kind, Lexer, Server, Vendor, peek, statement};
+use sql::{
+    Charset, ConnectionId, Dialect, Kind, Lexer, Server, Vendor, connection_ids, kill,
+    may_name_connection_id, peek, statement,
+};
 
 fn any_dialect() -> impl Strategy<Value = Dialect> {
     let vendor = prop_oneof![Just(Vendor::MySql), Just(Vendor::MariaDb)];
@@ -78,6 +81,10 @@ fn any_text() -> impl Strategy<Value = Vec<u8>> {
         "\0",
         "autocommit",
         "as",
+        "connection_ID",
+        "()",
+        "@@pseudo_thread_id",
+        "KILL ",
     ]);
     prop_oneof![
         prop::collection::vec(any::<u8>(), 0..200),
@@ -183,5 +190,41 @@ proptest! {
         let found = statement(&both, dialect);
         prop_assert!(!found.any_server());
         prop_assert!(found.multi || lexer.is_doubtful());
+    }
+
+    #[test]
+    fn connection_ids_are_where_they_are_said_to_be(text in any_text(), dialect in any_dialect()) {
+        let found = connection_ids(&text, dialect);
+        let some = found.assigned || !found.read.is_empty();
+        prop_assert!(!some || may_name_connection_id(&text));
+        let mut end = 0;
+        for id in found.read {
+            let (start, stop) = match id {
+                ConnectionId::Call { name, open, close } => {
+                    let bare = text[name.clone()].to_ascii_lowercase();
+                    prop_assert!(bare == b"connection_id" || bare == b"`connection_id`");
+                    prop_assert!(name.end <= open && open < close);
+                    prop_assert_eq!((text[open], text[close]), (b'(', b')'));
+                    (name.start, close + 1)
+                }
+                ConnectionId::Variable(span) => (span.start, span.end),
+            };
+            prop_assert!(end <= start && start < stop && stop <= text.len());
+            end = stop;
+        }
+    }
+
+    #[test]
+    fn a_kill_with_another_id_is_the_same_kill(
+        text in any_text(), kept in 0..4_usize, id: u64, dialect in any_dialect()
+    ) {
+        let tail = &text[..kept.min(text.len())];
+        let text = [format!("KILL {id} ").as_bytes(), tail].concat();
+        if let Some(found) = kill(&text, dialect) {
+            prop_assert_eq!(found.id, id);
+            let (before, after) = (&text[..found.span.start], &text[found.span.end..]);
+            let other = kill(&[before, b"17", after].concat(), dialect).unwrap();
+            prop_assert_eq!((other.query, other.id), (found.query, 17));
+        }
     }
 }

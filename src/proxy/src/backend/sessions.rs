@@ -1,0 +1,228 @@
+//! Which sessions there are, by the ids that clients see, and which connections they have.
+
+use super::{Backend, ids::spell};
+use crate::config::Account;
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU32, Ordering::Relaxed},
+    },
+};
+use tokio::sync::oneshot;
+
+/// All sessions of the proxy that are logged in.
+#[derive(Default)]
+pub(crate) struct Sessions {
+    next: AtomicU32,
+    /// Locked when a client connects, logs in or leaves, and by a KILL; never for another command.
+    entries: Mutex<HashMap<u32, Arc<Entry>>>,
+}
+
+/// A session that KILL finds; until it is dropped.
+pub(crate) struct Registered {
+    pub(crate) id: u32,
+    pub(crate) entry: Arc<Entry>,
+    /// Resolves when the session has been killed that had no connection to a server.
+    pub(crate) ended: oneshot::Receiver<()>,
+    sessions: Arc<Sessions>,
+}
+
+/// What others may know of a session.
+pub(crate) struct Entry {
+    /// Who it is on servers.
+    pub(crate) account: Account,
+    /// A KILL of its connection is on its way, or has succeeded.
+    pub(crate) killed: AtomicBool,
+    /// The client has set `pseudo_thread_id`: CONNECTION_ID() is what it says.
+    pub(crate) renamed: AtomicBool,
+    /// Locked when the session gets a connection, and by a KILL.
+    place: Mutex<Place>,
+}
+
+#[derive(Default)]
+struct Place {
+    /// The session's connections; the one used last is the last.
+    leases: Vec<Arc<Lease>>,
+    /// Gone once the session has been ended.
+    end: Option<oneshot::Sender<()>>,
+}
+
+/// A server's connection while a session has it.
+pub(crate) struct Lease {
+    pub(crate) backend: Arc<Backend>,
+    pub(crate) thread_id: u32,
+    /// Held by a KILL from before it is sent until its reply has come, and taken before the
+    /// connection is reset for another session: a KILL meets the session that it was meant for.
+    pub(crate) gate: tokio::sync::Mutex<Gate>,
+}
+
+/// The session's connection was killed by a client of the proxy.
+#[derive(Debug, thiserror::Error)]
+#[error("the session was killed")]
+pub(crate) struct Killed;
+
+/// What may be done with a leased connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gate {
+    /// It is the session's.
+    Held,
+    /// A KILL was sent to which no reply has come: it may strike at any time.
+    Doubtful,
+    /// It is the session's no longer.
+    Released,
+}
+
+/// Clients' ids begin here, so that one that ever reaches a server untranslated hits nobody.
+pub(crate) const FIRST: u32 = 1 << 31;
+
+impl Sessions {
+    /// An id for a client that has just connected.
+    pub(crate) fn new_id(&self) -> u32 {
+        loop {
+            let id = FIRST | self.next.fetch_add(1, Relaxed);
+            if spell::letters(id).is_some() && !self.lock().contains_key(&id) {
+                return id;
+            }
+        }
+    }
+
+    /// Makes a session known that logs in to servers as `account`.
+    pub(crate) fn register(self: &Arc<Self>, id: u32, account: Account) -> Registered {
+        let (sender, ended) = oneshot::channel();
+        let place = Place { leases: Vec::new(), end: Some(sender) };
+        let entry = Arc::new(Entry {
+            account,
+            killed: AtomicBool::new(false),
+            renamed: AtomicBool::new(false),
+            place: Mutex::new(place),
+        });
+        self.lock().insert(id, entry.clone());
+        Registered { id, entry, ended, sessions: self.clone() }
+    }
+
+    /// The session with that id.
+    pub(crate) fn find(&self, id: u32) -> Option<Arc<Entry>> {
+        self.lock().get(&id).cloned()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<u32, Arc<Entry>>> {
+        // Nothing panics while it is locked, and each entry is whole.
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Registered {
+    /// The session with that id, this one or another.
+    pub(crate) fn find(&self, id: u32) -> Option<Arc<Entry>> {
+        self.sessions.find(id)
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        let mut entries = self.sessions.lock();
+        if entries.get(&self.id).is_some_and(|entry| Arc::ptr_eq(entry, &self.entry)) {
+            entries.remove(&self.id);
+        }
+    }
+}
+
+impl Entry {
+    /// The session has got a connection, and uses it. False if the session has been ended.
+    pub(crate) fn attach(&self, lease: Arc<Lease>) -> bool {
+        let mut place = self.lock();
+        place.leases.push(lease);
+        place.end.is_some()
+    }
+
+    /// The session uses a connection again after another.
+    pub(crate) fn uses(&self, lease: &Arc<Lease>) {
+        let mut place = self.lock();
+        if let Some(at) = place.leases.iter().position(|one| Arc::ptr_eq(one, lease)) {
+            let lease = place.leases.remove(at);
+            place.leases.push(lease);
+        }
+    }
+
+    /// The connection that the session used last: if it runs a statement, then there.
+    pub(crate) fn last_used(&self) -> Option<Arc<Lease>> {
+        self.lock().leases.last().cloned()
+    }
+
+    /// Ends the session if it still has no connection.
+    pub(crate) fn end(&self) -> bool {
+        let mut place = self.lock();
+        let idle = place.leases.is_empty();
+        if idle && let Some(end) = place.end.take() {
+            // It may have ended by itself.
+            let _ = end.send(());
+        }
+        idle
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Place> {
+        // Nothing panics while it is locked.
+        self.place.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lease {
+    pub(crate) fn new(backend: Arc<Backend>, thread_id: u32) -> Self {
+        Self { backend, thread_id, gate: tokio::sync::Mutex::new(Gate::Held) }
+    }
+
+    /// Waits for a KILL that is under way; from then on none is sent. False if one may be still
+    /// to come.
+    pub(crate) async fn release(&self) -> bool {
+        let mut gate = self.gate.lock().await;
+        std::mem::replace(&mut *gate, Gate::Released) != Gate::Doubtful
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Sessions;
+    use crate::config::Account;
+    use std::sync::Arc;
+
+    fn account() -> Account {
+        Account { user: "app".into(), password: Arc::default() }
+    }
+
+    #[test]
+    fn ids_are_unlike_servers_and_never_two_sessions() {
+        let sessions = Arc::new(Sessions::default());
+        let first = sessions.new_id();
+        assert!(first >= 1 << 31);
+        let held = sessions.register(first, account());
+        sessions.next.store(first, std::sync::atomic::Ordering::Relaxed);
+        assert_ne!(sessions.new_id(), first);
+        drop(held);
+        sessions.next.store(first, std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(sessions.new_id(), first);
+    }
+
+    #[test]
+    fn a_session_is_found_until_it_is_gone() {
+        let sessions = Arc::new(Sessions::default());
+        let id = sessions.new_id();
+        let before = sessions.register(id, account());
+        assert!(sessions.find(id).is_some());
+        // A change of user: the one before ends last.
+        let after = sessions.register(id, account());
+        drop(before);
+        assert!(sessions.find(id).is_some());
+        drop(after);
+        assert!(sessions.find(id).is_none());
+    }
+
+    #[test]
+    fn a_session_without_a_connection_is_ended_once() {
+        let sessions = Arc::new(Sessions::default());
+        let mut one = sessions.register(sessions.new_id(), account());
+        assert!(one.ended.try_recv().is_err());
+        assert!(one.entry.end() && one.entry.end());
+        assert_eq!(one.ended.try_recv(), Ok(()));
+    }
+}
