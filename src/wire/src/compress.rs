@@ -67,8 +67,9 @@ pub enum CompressError {
     /// The body is not what the algorithm makes.
     #[error("a compressed frame cannot be uncompressed")]
     Corrupt,
-    /// The body is longer, once it is uncompressed, than its header says, or it is cut.
-    #[error("a compressed frame is cut, or has more than the {promised} bytes that it promises")]
+    /// The body is longer, once it is uncompressed, than its header says, or it is cut; with zstd,
+    /// or it is shorter.
+    #[error("a compressed frame does not have the {promised} bytes that its header promises")]
     Length {
         /// What the header says, in bytes.
         promised: usize,

@@ -265,25 +265,30 @@ fn frame(seq: u8, promised: usize, body: &[u8]) -> Vec<u8> {
 
 /// A compressed query, and how long it is uncompressed.
 fn long_query(algorithm: &str) -> (Vec<u8>, usize) {
-    let sql = b"\x03SELECT 'more than fifty bytes, so that it is worth it', 1";
-    let plain = [&[sql.len() as u8, 0, 0, 0], &sql[..]].concat();
+    let sql = format!("\x03SELECT '{}'", "so long that it gets shorter, ".repeat(7));
+    let plain = [&[sql.len() as u8, 0, 0, 0], sql.as_bytes()].concat();
     let method = if algorithm == "zlib" { Method::ZLIB } else { Method::ZSTD };
     let mut frames = Vec::new();
     Codec::new(method, End::Client).encode(&mut Contexts::new(), &plain, &mut frames);
     (frames.split_off(7), plain.len())
 }
 
-/// A frame that says too much is taken as it is, on every server and here.
+/// A frame of zlib that says too much is taken as it is, on every server and here.
 fn frames_that_promise_too_much(cluster: &Cluster) -> Result<()> {
     let proxy = Proxy::start(cluster)?;
     for algorithm in &algorithms(cluster)[1..] {
         let (body, len) = long_query(algorithm);
-        for promised in [len, len + 1, len + 1000, 0xFF_FFFF] {
+        let zlib = *algorithm == "zlib";
+        // MySQL answers zstd's exact length only.
+        let promises = if zlib { &[len, len + 1, len + 1000, 0xFF_FFFF][..] } else { &[len] };
+        for &promised in promises {
             for address in [&cluster.addresses[0], &proxy.address] {
                 let mut client = Client::connect(address, &login(cluster.admin(), algorithm))?;
                 client.send_below(&frame(0, promised, &body))?;
-                let reply = client.receive(CommandCode::QUERY)?;
-                ensure!(reply.error().is_none(), "{algorithm}, {promised}, {address}");
+                // The client's own codec knows nothing of that frame.
+                let what = || anyhow::anyhow!("{algorithm}, {promised}, {address}");
+                let reply = client.read_below().map_err(|error| error.context(what()))?;
+                ensure!(!reply.windows(6).any(|at| at == b"#08S01"), what());
                 client.must("SELECT REPEAT('and it goes on', 100)")?;
                 client.quit()?;
             }

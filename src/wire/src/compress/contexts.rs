@@ -53,8 +53,8 @@ impl Contexts {
         (self.body.len() < plain.len()).then_some(&self.body)
     }
 
-    /// A body uncompressed, which may give `len` bytes and no more. Servers take less, too, and with
-    /// zlib what stands behind the end of the compressed data: they look at neither.
+    /// A body uncompressed, which has to give `len` bytes; with zlib it may give less, and more may
+    /// stand behind its end, since servers look at neither. Takes no more memory than those.
     pub(super) fn uncompress(
         &mut self,
         method: Method,
@@ -68,6 +68,9 @@ impl Contexts {
             Method::Zstd { .. } => {
                 let unzstd = self.unzstd.get_or_insert_with(DCtx::create);
                 unzstd.decompress(&mut plain, body).map_err(|_| CompressError::Corrupt)?;
+                if plain.len() != len {
+                    return Err(CompressError::Length { promised: len });
+                }
             }
         }
         // What was promised and is not there is not kept.
