@@ -3,6 +3,7 @@
 pub(crate) mod connect;
 pub(crate) mod connection;
 pub(crate) mod dispatch;
+pub(crate) mod identity;
 mod ids;
 pub(crate) mod kill;
 mod lasting;
@@ -19,6 +20,7 @@ use crate::{
 };
 use chain::{HostgroupId, Server, Session};
 use connect::{ConnectError, Endpoint};
+use identity::attributes;
 use link::Link;
 use schema::Schema;
 use std::{
@@ -27,7 +29,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use wire::capability::Capabilities;
+use wire::{attributes::Attributes, capability::Capabilities};
 
 /// All servers, by [`Server::id`].
 #[derive(Default)]
@@ -113,6 +115,11 @@ impl Backend {
         })
     }
 
+    /// Reads the certificates again, if they have changed or that is asked for.
+    pub(crate) fn renew(&self, asked: bool) {
+        self.endpoint.renew(asked);
+    }
+
     /// How long one attempt to connect may take.
     pub(crate) fn connect_timeout(&self) -> Duration {
         self.settings.connect_timeout
@@ -134,8 +141,17 @@ impl Backend {
         enters: bool,
     ) -> Result<Link, ConnectError> {
         let schema = session.schema.as_ref().filter(|_| !enters);
-        let key = Key::of(session, account);
-        while let Some(mut link) = self.take_idle(&key, session) {
+        let (key, attributes) = (Key::of(session, account), attributes(session));
+        while let Some(mut link) = self.take_idle(&key, session, &attributes) {
+            if !link.fits(session, &attributes) {
+                match self.in_time(link.log_in_anew(account, attributes.clone())).await {
+                    Ok(()) => {}
+                    // A login of its own shows what is wrong with the account. Each that fails may
+                    // count against it, so there is no second one like this.
+                    Err(ConnectError::Refused(_)) => break,
+                    Err(_) => continue,
+                }
+            }
             match self.in_time(link.begin(schema)).await {
                 Ok(()) => return Ok(link),
                 // It went away while it was idle: the next one, or a new one.
@@ -144,7 +160,8 @@ impl Backend {
             }
         }
         let room = self.room(deadline).await?;
-        let opened = self.in_time(connect::open(self, key, account, room)).await;
+        let opened = connect::open(self, key, account, attributes, room);
+        let opened = self.in_time(opened).await;
         self.metrics.connected(opened.is_ok());
         let mut link = opened?;
         self.in_time(link.begin(schema)).await?;
@@ -172,22 +189,19 @@ impl Backend {
         Ok(wait.await.map_err(|_| full())??)
     }
 
-    /// Takes the idle connection that fits best: last in, first out; one that has the session's
-    /// schema already before one that has another. Nothing but a new login takes a schema away
-    /// again, so a session without one gets only a connection that never had any.
-    fn take_idle(&self, key: &Key, session: &Session) -> Option<Link> {
+    /// Takes the idle connection that fits best: one that has said the same attributes before one
+    /// that has to log in anew for them, then one that has the session's schema already; among
+    /// equals the one used last.
+    fn take_idle(&self, key: &Key, session: &Session, attributes: &Attributes) -> Option<Link> {
+        let schema = session.schema.clone().map_or(Schema::None, Schema::Named);
         let mut idle = self.lock_idle();
         loop {
-            let fits = |wanted: &dyn Fn(&Schema) -> bool| {
-                idle.iter().rposition(|one| one.link.key == *key && wanted(&one.link.schema))
-            };
-            let best = match &session.schema {
-                None => fits(&|has| *has == Schema::None),
-                Some(name) => {
-                    fits(&|has| *has == Schema::Named(name.clone())).or_else(|| fits(&|_| true))
-                }
-            };
-            let Idle { link, since } = idle.remove(best?);
+            let fitting = idle.iter().enumerate().filter(|(_, one)| one.link.key == *key);
+            let best = fitting.max_by_key(|(at, Idle { link, .. })| {
+                (link.attributes == *attributes, link.schema == schema, *at)
+            });
+            let (at, _) = best?;
+            let Idle { link, since } = idle.remove(at);
             if !self.is_spent(&link, since) && !link.has_news() {
                 return Some(link);
             }

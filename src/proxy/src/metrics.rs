@@ -26,6 +26,8 @@ pub(crate) struct Metrics {
     pub(crate) tasks: Gauge,
     /// Logins that were refused.
     pub(crate) login_failures: Counter,
+    /// Clients that were refused for the logins of their host that broke off.
+    pub(crate) hosts_refused: Counter,
     /// From the last byte of a command to the last byte of its reply.
     pub(crate) duration: Histogram,
     commands: Vec<Counter>,
@@ -106,6 +108,9 @@ impl Metrics {
         registry.register("tasks", "Tasks that have not ended", tasks.clone());
         let login_failures = Counter::default();
         registry.register("login_failures", "Logins refused", login_failures.clone());
+        let hosts_refused = Counter::default();
+        let help = "Clients refused as too many logins of their host broke off";
+        registry.register("hosts_refused", help, hosts_refused.clone());
         // 16 us to about 34 s.
         let duration = Histogram::new(exponential_buckets(16e-6, 2.0, 22));
         let help = "From the last byte of a command to the last byte of its reply";
@@ -133,6 +138,7 @@ impl Metrics {
             sessions,
             tasks,
             login_failures,
+            hosts_refused,
             duration,
             commands,
             client_errors,

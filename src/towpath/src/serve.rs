@@ -35,21 +35,28 @@ pub(crate) fn run(file: &Path, registry: &chain::Registry) -> ExitCode {
 
 /// Serves until `stop` is cancelled and the sessions have ended, at most for the configured grace.
 pub(crate) async fn serve(config: Config, stop: CancellationToken) -> Result<()> {
+    bind(config).await?.serve(stop).await;
+    Ok(())
+}
+
+async fn bind(config: Config) -> Result<Proxy> {
     let proxy = Proxy::bind(config).await?;
     // What wants to know when it is ready waits for these lines, or connects.
     for address in proxy.addresses() {
         tracing::info!(%address, "listening");
     }
     tracing::info!(address = %proxy.admin_address(), "admin");
-    proxy.serve(stop).await;
-    Ok(())
+    Ok(proxy)
 }
 
 fn until_signalled(config: Config) -> Result<()> {
     log::to_stderr(&config.log)?;
     Runtime::new()?.block_on(async {
         let stop = signals::stop(Second::Exits)?;
-        serve(config, stop).await
+        let proxy = bind(config).await?;
+        signals::on_hangup(proxy.renewal())?;
+        proxy.serve(stop).await;
+        Ok(())
     })
 }
 

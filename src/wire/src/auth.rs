@@ -18,6 +18,7 @@
 
 mod channel;
 mod plugin;
+mod proof;
 mod rsa;
 mod scramble;
 mod secret;
@@ -30,6 +31,7 @@ pub mod server;
 pub use channel::Channel;
 pub use client::ClientAuth;
 pub use plugin::Plugin;
+pub use proof::certificate_proof;
 pub use relay::RelayAuth;
 pub use rsa::{KeyError, PublicKey, RsaKeyPair};
 pub use scramble::{native_password, sha2_password};

@@ -68,7 +68,7 @@ impl Client {
             schema: login.schema.clone().unwrap_or_default().into_bytes(),
             collation: COLLATION.into(),
             plugin: Some(auth.plugin().clone()),
-            attributes: Vec::new(),
+            attributes: login.attributes.clone(),
         };
         let mut payload = BytesMut::new();
         request.encode(&mut payload, self.capabilities);
@@ -144,7 +144,7 @@ fn request(login: &Login, auth: &ClientAuth, capabilities: Capabilities) -> Logi
         auth_response: auth.response(),
         schema: login.schema.clone().unwrap_or_default().into_bytes(),
         plugin: Some(login.plugin.clone().unwrap_or_else(|| auth.plugin().clone())),
-        attributes: Vec::new(),
+        attributes: login.attributes.clone(),
         zstd_level: login.zstd_level,
     }
 }

@@ -12,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-use wire::{Capabilities, auth::Plugin};
+use wire::{Attributes, Capabilities, auth::Plugin};
 
 /// An account, and how to log in with it.
 #[derive(Clone, Debug)]
@@ -28,6 +28,7 @@ pub struct Login {
     pub(super) zstd_level: u8,
     /// Where the connection comes from; the system chooses where nothing is said.
     pub(super) source: Option<Ipv4Addr>,
+    pub(super) attributes: Attributes,
 }
 
 /// What the client asks of TLS.
@@ -63,6 +64,7 @@ impl Login {
             tls: None,
             zstd_level: 3,
             source: None,
+            attributes: Attributes::default(),
         }
     }
 
@@ -82,6 +84,17 @@ impl Login {
     pub fn without(mut self, some: Capabilities) -> Self {
         self.capabilities = self.capabilities.difference(some);
         self
+    }
+
+    /// With connection attributes.
+    pub fn attributes(self, attributes: &[(&str, &str)]) -> Self {
+        self.all_attributes(attributes.iter().copied().collect())
+    }
+
+    /// With these connection attributes, whether they add up or not.
+    pub fn all_attributes(mut self, attributes: Attributes) -> Self {
+        self.attributes = attributes;
+        self.with(Capabilities::CONNECT_ATTRS)
     }
 
     /// Begins with this authentication plugin, whatever the greeting names.

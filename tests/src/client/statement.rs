@@ -7,7 +7,8 @@ use wire::{CommandCode, ReplyScanner, column::kind};
 /// A prepared statement of one connection.
 #[derive(Debug)]
 pub struct Statement {
-    id: u32,
+    /// The other side's id for it.
+    pub id: u32,
     parameters: u16,
     /// The reply to COM_STMT_PREPARE, its id put to zero: two connections need not count alike.
     pub reply: Reply,

@@ -19,6 +19,7 @@ macro_rules! on_both_vendors {
 }
 
 mod abandoned;
+mod attributes;
 mod big_packets;
 mod compression;
 mod cuts;
@@ -28,6 +29,7 @@ mod graceful;
 mod hostile;
 mod ids;
 mod kill;
+mod limits;
 mod login;
 mod memory;
 mod observe;

@@ -13,6 +13,9 @@ use bytes::{Bytes, BytesMut};
 use std::{io, sync::Arc, time::Instant};
 use tokio::{io::AsyncWriteExt, sync::OwnedSemaphorePermit};
 use wire::{
+    attributes::Attributes,
+    auth::{Nonce, Plugin},
+    capability::Capabilities,
     command::{CommandCode, Query},
     err::ErrPacket,
     packet::{Message, put_packet, take_message},
@@ -28,6 +31,12 @@ pub(crate) struct Link {
     pub(crate) vendor: Vendor,
     /// `None` if the greeting's version has a form of its own.
     pub(crate) version: Option<sql::Server>,
+    /// What the server greeted with, for another login on this connection.
+    pub(super) nonce: Nonce,
+    pub(super) plugin: Plugin,
+    /// What the login said.
+    pub(super) capabilities: Capabilities,
+    pub(super) attributes: Attributes,
     /// The server's id of the connection, from its greeting: what KILL takes there.
     pub(crate) thread_id: u32,
     /// The session that has the connection is found by it.

@@ -4,6 +4,7 @@
 use super::{
     Backend, Backends, Key,
     connect::{ConnectError, LIMIT, Vendor, secured, send},
+    identity,
     lasting::Lasting,
     link::{Link, read_message},
     schema::Schema,
@@ -27,11 +28,10 @@ use wire::{
     err::ErrPacket,
     greeting::Greeting,
     login::LoginRequest,
-    packet::Message,
 };
 
 /// A connection whose server has greeted, and on which nobody is logged in.
-pub(crate) struct Greeted {
+pub(crate) struct Met {
     pub(crate) greeting: Greeting,
     pub(crate) backend: Arc<Backend>,
     io: Stream,
@@ -39,6 +39,8 @@ pub(crate) struct Greeted {
     /// The sequence id of the next packet to the server.
     seq: u8,
     compression: Option<Method>,
+    /// What the login says.
+    capabilities: Capabilities,
     room: OwnedSemaphorePermit,
 }
 
@@ -55,8 +57,7 @@ pub(crate) struct Far<'a> {
 /// What an authentication begins with.
 enum Opening {
     Login(LoginRequest),
-    /// COM_CHANGE_USER, and as the client sent it.
-    Change(ChangeUser, Capabilities, Message),
+    Change(ChangeUser, Capabilities),
 }
 
 /// Where a session's own connection goes when the session's stack is gone: it is nobody else's, so
@@ -81,7 +82,7 @@ impl Backends {
         &self,
         group: &Hostgroup,
         settings: &config::Backend,
-    ) -> Result<Greeted, Unmet> {
+    ) -> Result<Met, Unmet> {
         let deadline = Instant::now() + settings.connect_budget;
         let mut servers: Vec<_> = group.servers.iter().filter(|server| server.weight > 0).collect();
         servers.sort_by_key(|server| {
@@ -112,7 +113,7 @@ impl Backends {
 }
 
 impl Backend {
-    async fn greet(self: &Arc<Self>, deadline: Instant) -> Result<Greeted, ConnectError> {
+    async fn greet(self: &Arc<Self>, deadline: Instant) -> Result<Met, ConnectError> {
         let room = self.room(deadline).await?;
         let timeout = self.connect_timeout();
         let greeted = async {
@@ -121,7 +122,8 @@ impl Backend {
             let message = read_message(&mut io, &mut read, LIMIT).await?;
             let greeting = Greeting::decode(&message.payload())?;
             let (backend, seq) = (self.clone(), message.next_seq);
-            Ok(Greeted { greeting, backend, io, read, seq, compression: None, room })
+            let capabilities = Capabilities::EMPTY;
+            Ok(Met { greeting, backend, io, read, seq, compression: None, capabilities, room })
         };
         let greeted = tokio::time::timeout(timeout, greeted).await;
         let greeted = greeted.unwrap_or(Err(ConnectError::Timeout(timeout)));
@@ -132,7 +134,7 @@ impl Backend {
     }
 }
 
-impl Greeted {
+impl Met {
     /// Makes of the client's login the one for the server: this hop has TLS and compression of its
     /// own. TLS begins here, if both sides want it.
     pub(crate) async fn prepare(&mut self, login: &mut LoginRequest) -> Result<(), ConnectError> {
@@ -141,12 +143,15 @@ impl Greeted {
             .union(Capabilities::ZSTD_COMPRESSION_ALGORITHM)
             .union(Capabilities::SSL);
         login.capabilities = login.capabilities.intersection(theirs).difference(hop);
+        let told = theirs.intersection(Capabilities::CONNECT_ATTRS);
+        login.capabilities = login.capabilities.union(told);
         let offered = |method: &Method| theirs.contains(method.capability());
         self.compression = self.backend.endpoint.compression.filter(offered);
         if let Some(method) = self.compression {
             login.capabilities = login.capabilities.union(method.capability());
             login.zstd_level = method.level();
         }
+        self.capabilities = login.capabilities;
         let io = std::mem::replace(&mut self.io, Stream::Closed);
         (self.io, self.seq) = secured(&self.backend, io, &self.greeting, login, self.seq).await?;
         Ok(())
@@ -176,6 +181,10 @@ impl Greeted {
             account: account.clone(),
             vendor: if mariadb { Vendor::MariaDb } else { Vendor::MySql },
             version: sql::Server::from_version(&self.greeting.version()),
+            nonce: self.greeting.nonce,
+            plugin: self.greeting.plugin,
+            capabilities: self.capabilities,
+            attributes: identity::attributes(session),
             lease: None,
             lasting: Lasting::of(session.capabilities),
             thread_id: self.greeting.thread_id,
@@ -195,11 +204,10 @@ impl<'a> Far<'a> {
     pub(crate) fn change(
         link: &'a mut Link,
         change: ChangeUser,
-        message: Message,
         read: &'a mut BytesMut,
         seq: &'a mut u8,
     ) -> Self {
-        let opening = Some(Opening::Change(change, link.key.capabilities, message));
+        let opening = Some(Opening::Change(change, link.capabilities));
         Self { io: &mut link.io, read, seq, opening }
     }
 
@@ -227,10 +235,7 @@ impl Opening {
             Self::Login(login) => {
                 LoginRequest { auth_response: response.clone(), ..login }.encode(&mut payload);
             }
-            Self::Change(change, _, message) if change.auth_response == *response => {
-                return message.payload();
-            }
-            Self::Change(change, capabilities, _) => {
+            Self::Change(change, capabilities) => {
                 let change = ChangeUser { auth_response: response.clone(), ..change };
                 change.encode(&mut payload, capabilities);
             }

@@ -1,25 +1,27 @@
 //! A client's login: greeting, TLS, authentication, schema.
 
 use super::{
-    Client, Context, call, refuse,
+    Client, Context, call, packet_too_large, refuse,
     relay::{Relay, Relayed},
-    stack,
+    stack, too_large,
 };
 use crate::{
+    config::{Require, User},
     greeter::Greeter,
     stream::Stream,
+    tls::{Acceptor, Watched},
     users::{Admitted, Users},
 };
 use bytes::{Bytes, BytesMut};
 use chain::{
-    Command, Error, HostgroupId, Outcome, Reply, Session, Stack,
+    Command, Error, HostgroupId, Origin, Outcome, Reply, Session, Stack,
     command::Asker,
     session::{Peer, View},
 };
 use std::sync::Arc;
 use tokio_rustls::{TlsAcceptor, TlsStream};
 use wire::{
-    auth::{Plugin, ServerAuth, random_nonce, server},
+    auth::{Plugin, Secret, ServerAuth, certificate_proof, random_nonce, server},
     capability::Capabilities,
     command::{ChangeUser, CommandCode},
     compress::{End, Method},
@@ -27,7 +29,7 @@ use wire::{
     greeting::Greeting,
     login::{LoginRequest, SslRequest},
     ok::OkPacket,
-    packet::{HEADER_LEN, Message},
+    packet::{HEADER_LEN, Header, Message},
     status::Status,
 };
 
@@ -37,9 +39,13 @@ pub(crate) struct Entrance {
     pub(crate) users: Arc<Users>,
     /// Where logins are checked, if not here.
     pub(crate) relay: Option<Relay>,
-    pub(crate) tls: Option<TlsAcceptor>,
+    pub(crate) tls: Option<Arc<Watched<Acceptor>>>,
     /// A client without TLS is refused.
     pub(crate) tls_required: bool,
+    /// A client over TCP without a certificate is refused.
+    pub(crate) certificate_required: bool,
+    /// Longest packet before the login is complete, in bytes of payload.
+    pub(crate) max_packet: usize,
     pub(crate) address: Arc<str>,
     pub(crate) port: u16,
 }
@@ -48,13 +54,20 @@ pub(crate) struct Entrance {
 pub(crate) struct LoggedIn {
     pub(crate) session: Session,
     pub(crate) stack: Stack,
-    /// What the client was greeted with: a change of user is tested against the same nonce.
-    pub(super) greeting: Greeting,
+    pub(super) greeted: Greeted,
     /// None where a server has let the client in.
     pub(super) admitted: Option<Admitted>,
     /// Changes of user that were refused.
     pub(super) refusals: u8,
     pub(super) relayed: Option<Relayed>,
+}
+
+/// What holds from the greeting on, for a change of user too.
+#[derive(Clone)]
+pub(super) struct Greeted {
+    pub(super) greeting: Greeting,
+    /// What the connection was secured with.
+    pub(super) tls: Option<Arc<Acceptor>>,
 }
 
 /// Who a client says it is, by a login or by COM_CHANGE_USER.
@@ -66,8 +79,8 @@ struct Claim {
     seq: u8,
 }
 
-/// Longest packet before the login is complete, in bytes of payload.
-pub(super) const LIMIT: usize = 128 * 1024;
+/// Longest reply of a server to a change of schema, in bytes of payload.
+const LIMIT: usize = 128 * 1024;
 
 /// Who takes a session into its schema.
 pub(crate) const LOGIN: Asker = Asker::Filter("login");
@@ -99,10 +112,11 @@ impl Entrance {
             return self.relayed(relay, client, context, peer, id).await;
         }
         let greeting = self.greet(client, id).await?;
-        let (request, seq) = self.request(client, greeting.capabilities).await?;
+        let (request, tls, seq) = self.request(client, greeting.capabilities).await?;
         let compression = compression(client, &request, &greeting, seq).await?;
+        let greeted = Greeted { greeting, tls };
         let claim = Claim { collation: request.collation.into(), request, seq };
-        let entered = self.open(client, context, greeting, peer, claim).await?;
+        let entered = self.open(client, context, greeted, peer, claim).await?;
         if let Some(method) = compression {
             client.compress(method);
         }
@@ -131,22 +145,23 @@ impl Entrance {
             auth_response: change.auth_response,
             schema: change.schema,
             plugin: change.plugin,
+            attributes: change.attributes,
             ..LoginRequest::default()
         };
         let collation = if change.collation == 0 { collation } else { change.collation };
         let claim = Claim { request, collation, seq: message.next_seq };
-        let LoggedIn { session, stack: used, greeting, admitted, refusals, relayed } = before;
+        let LoggedIn { session, stack: used, greeted, admitted, refusals, relayed } = before;
         // Whoever logs in gets no connection of the user before.
         drop(used);
-        match self.open(client, context, greeting.clone(), peer, claim).await {
+        match self.open(client, context, greeted.clone(), peer, claim).await {
             // MySQL closes the connection then; MariaDB keeps it for the user before, reset, unless
             // that happens again and again.
-            Err(error) if greeting.is_mariadb() && refusals < REFUSALS => {
+            Err(error) if greeted.greeting.is_mariadb() && refusals < REFUSALS => {
                 let Some(user) = &admitted else { return Err(error) };
                 tracing::debug!(session = session.id, %error, "change of user refused");
                 let stack = stack(context, &user.user().backend, session.id);
                 let (session, refusals) = (session.anew(), refusals + 1);
-                Ok(LoggedIn { session, stack, greeting, admitted, refusals, relayed })
+                Ok(LoggedIn { session, stack, greeted, admitted, refusals, relayed })
             }
             changed => changed,
         }
@@ -157,13 +172,14 @@ impl Entrance {
         &self,
         client: &mut Client,
         context: &Context,
-        greeting: Greeting,
+        greeted: Greeted,
         peer: Peer,
         claim: Claim,
     ) -> Result<LoggedIn, Error> {
         let Claim { request, collation, seq } = claim;
+        let greeting = &greeted.greeting;
         let capabilities = request.capabilities.intersection(greeting.capabilities);
-        let (admitted, seq) = self.admit(client, &request, &greeting, peer, seq).await?;
+        let (admitted, seq) = self.admit(client, &request, greeting, peer, seq).await?;
         let user = admitted.user();
         let mut session = Session::new(View {
             id: greeting.thread_id,
@@ -174,21 +190,24 @@ impl Entrance {
             port: self.port,
             capabilities,
             collation,
+            attributes: request.attributes,
             hostgroup: HostgroupId(user.hostgroup),
             topology: context.topology.clone(),
         });
         let mut stack = stack(context, &user.backend, session.id);
         let schema = request.schema;
+        let plugin = self.greeter.plugin(&greeted.greeting);
+        let info = greeted.proof(&user.account.password, &plugin).unwrap_or_default();
         if schema.is_empty() {
             let mut payload = BytesMut::new();
-            let ok = OkPacket { status: Status::AUTOCOMMIT, ..OkPacket::default() };
+            let ok = OkPacket { status: Status::AUTOCOMMIT, info, ..OkPacket::default() };
             ok.encode(&mut payload, capabilities);
             client.send(seq, &payload).await?;
         } else {
-            enter(client, &mut session, &mut stack, schema, seq).await?;
+            enter(client, &mut session, &mut stack, schema, info, seq).await?;
         }
         let admitted = Some(admitted);
-        Ok(LoggedIn { session, stack, greeting, admitted, refusals: 0, relayed: None })
+        Ok(LoggedIn { session, stack, greeted, admitted, refusals: 0, relayed: None })
     }
 
     /// Sends the greeting.
@@ -210,29 +229,34 @@ impl Entrance {
         Ok(greeting)
     }
 
-    /// Reads the login, under TLS where the client asks for it; also gives the sequence id that
-    /// comes next.
+    /// Reads the login, under TLS where the client asks for it; also gives what that was secured
+    /// with, and the sequence id that comes next.
     pub(super) async fn request(
         &self,
         client: &mut Client,
         offered: Capabilities,
-    ) -> Result<(LoginRequest, u8), Error> {
-        let mut message = client.required_message(LIMIT).await?;
-        let malformed = |_| Error::client("a malformed login");
-        if SslRequest::decode(&message.payload()).map_err(malformed)?.is_some() {
+    ) -> Result<(LoginRequest, Option<Arc<Acceptor>>, u8), Error> {
+        let mut secured = None;
+        let mut message = client.said(1, self.max_packet).await?;
+        let Ok(ssl) = SslRequest::decode(&message.payload()) else {
+            return Err(bad_handshake(client, message.next_seq).await);
+        };
+        if ssl.is_some() {
             let Some(tls) = self.tls.as_ref().filter(|_| offered.contains(Capabilities::SSL))
             else {
                 return Err(bad_handshake(client, message.next_seq).await);
             };
-            client.upgrade(tls).await?;
-            message = client.required_message(LIMIT).await?;
+            let acceptor = tls.get();
+            client.upgrade(&acceptor.tls).await?;
+            secured = Some(acceptor);
+            message = client.said(message.next_seq, self.max_packet).await?;
         } else if self.tls_required && !client.io.is_secure() {
             let text = "Connections using insecure transport are prohibited by this proxy";
             let refusal = ErrPacket::new(SECURE_TRANSPORT_REQUIRED, text);
             return Err(denied(client, message.next_seq, &refusal).await);
         }
         match LoginRequest::decode(&message.payload()) {
-            Ok(request) => Ok((request, message.next_seq)),
+            Ok(request) => Ok((request, secured, message.next_seq)),
             Err(_) => Err(bad_handshake(client, message.next_seq).await),
         }
     }
@@ -277,7 +301,7 @@ impl Entrance {
             match auth.step() {
                 server::Step::Send(payload) => seq = client.send(seq, &payload).await?,
                 server::Step::Read => {
-                    let message = client.required_message(LIMIT).await?;
+                    let message = client.said(seq, self.max_packet).await?;
                     seq = message.next_seq;
                     auth.receive(&message.payload());
                 }
@@ -286,6 +310,7 @@ impl Entrance {
             }
         };
         let name = String::from_utf8_lossy(&request.user);
+        let accepted = accepted && user.is_some_and(|user| self.suffices(client, user.user()));
         let Some(user) = user.filter(|_| accepted) else {
             let using = if request.auth_response.expose().iter().all(|byte| *byte == 0) {
                 "NO"
@@ -300,13 +325,46 @@ impl Entrance {
         match user.admit() {
             Some(admitted) => Ok((admitted, seq)),
             None => {
+                let limit = user.user().max_connections;
                 let text = format!(
-                    "User {name} already has more than 'max_user_connections' active connections"
+                    "User '{name}' has exceeded the 'max_user_connections' resource \
+                     (current value: {limit})"
                 );
-                let refusal = ErrPacket::new(codes::ER_TOO_MANY_USER_CONNECTIONS, text);
+                let refusal = ErrPacket::new(codes::ER_USER_LIMIT_REACHED, text);
                 Err(denied(client, seq, &refusal).await)
             }
         }
+    }
+}
+
+impl Entrance {
+    /// Whether the user may connect like this.
+    fn suffices(&self, client: &Client, user: &User) -> bool {
+        let certificate = client.io.peer_certificate();
+        let by_tcp = !client.io.is_unix();
+        let required = match user.require {
+            Require::None => true,
+            Require::Ssl => client.io.is_secure() && by_tcp,
+            Require::X509 => certificate,
+        };
+        required && (certificate || !(self.certificate_required && by_tcp))
+    }
+}
+
+impl Greeted {
+    /// What the OK of a login says about the certificate. Servers of MariaDB 11.4 and later say it
+    /// always; for a certificate that was made here it is said in front of others too, for without
+    /// it their clients would not connect.
+    fn proof(&self, password: &Secret, plugin: &Plugin) -> Option<Vec<u8>> {
+        let Self { greeting, tls } = self;
+        let tls = tls.as_ref()?;
+        let version = greeting.version();
+        let mut numbers = version.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
+        let proves = (numbers.next(), numbers.next()) >= (Some(11), Some(4));
+        let asked = greeting.is_mariadb() && *plugin == Plugin::NativePassword;
+        (asked && (proves || tls.self_made))
+            .then(|| certificate_proof(password, &greeting.nonce, &tls.certificate))
+            .flatten()
     }
 }
 
@@ -317,6 +375,7 @@ async fn enter(
     session: &mut Session,
     stack: &mut Stack,
     schema: Vec<u8>,
+    info: Vec<u8>,
     seq: u8,
 ) -> Result<(), Error> {
     let schema = Bytes::from(schema);
@@ -330,7 +389,17 @@ async fn enter(
     };
     match answer {
         Ok(answer) => {
-            client.send(seq, answer.end.packet.get(HEADER_LEN..).unwrap_or_default()).await?;
+            let payload = answer.end.packet.get(HEADER_LEN..).unwrap_or_default();
+            match OkPacket::decode(payload, session.capabilities) {
+                Ok(ok) if !info.is_empty() => {
+                    let mut payload = BytesMut::new();
+                    OkPacket { info, ..ok }.encode(&mut payload, session.capabilities);
+                    client.send(seq, &payload).await?;
+                }
+                _ => {
+                    client.send(seq, payload).await?;
+                }
+            }
             if let Some(code) = answer.end.error {
                 return Err(Error::client(format!("the server refuses the schema: error {code}")));
             }
@@ -370,14 +439,49 @@ pub(super) async fn bad_handshake(client: &mut Client, seq: u8) -> Error {
 /// Tells the client why it is not let in. That it may not hear it changes nothing.
 pub(super) async fn denied(client: &mut Client, seq: u8, refusal: &ErrPacket) -> Error {
     let _ = refuse(client, seq, refusal).await;
-    Error::client(format!("login refused: error {}", refusal.code))
+    Error::client(Denied(refusal.code))
 }
 
+/// A client was told why it is not let in.
+#[derive(Debug, thiserror::Error)]
+#[error("login refused: error {0}")]
+struct Denied(u16);
+
+/// Whether a login that failed like this has broken off or made no sense, in contrast to one that
+/// was understood and refused.
+pub(crate) fn broke_off(error: &Error) -> bool {
+    error.origin() == Origin::Client
+        && error.cause().is_none_or(|Denied(code)| HANDSHAKE_ERRORS.contains(code))
+}
+
+/// Refusals of what is no login.
+const HANDSHAKE_ERRORS: [u16; 3] = [
+    codes::ER_HANDSHAKE_ERROR.code,
+    codes::ER_NET_PACKETS_OUT_OF_ORDER.code,
+    codes::ER_NET_PACKET_TOO_LARGE.code,
+];
+
 impl Client {
-    /// The next message of a conversation that is not over.
-    pub(super) async fn required_message(&mut self, limit: usize) -> Result<Message, Error> {
-        let message = self.message(limit).await?;
-        message.ok_or_else(|| Error::client("the client closed during the login"))
+    /// The next message of a login, which has the sequence id `seq`. Like a server, it does not
+    /// wait for the rest of a packet whose header is wrong.
+    pub(super) async fn said(&mut self, seq: u8, limit: usize) -> Result<Message, Error> {
+        while self.read.len() < HEADER_LEN {
+            if self.fill().await? == 0 {
+                return Err(Error::client("the client closed during the login"));
+            }
+        }
+        if Header::parse(&self.read).is_none_or(|header| header.seq != seq) {
+            let text = "Got packets out of order";
+            let refusal = ErrPacket::new(codes::ER_NET_PACKETS_OUT_OF_ORDER, text);
+            return Err(denied(self, seq, &refusal).await);
+        }
+        match self.message(limit).await {
+            Ok(message) => message.ok_or_else(|| Error::client("the client has closed")),
+            Err(error) if too_large(&error) => {
+                Err(denied(self, seq.wrapping_add(1), &packet_too_large()).await)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Goes on with compression, behind the OK.

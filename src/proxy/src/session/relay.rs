@@ -6,7 +6,7 @@
 use super::{
     Client, Context,
     login::{
-        Entrance, LIMIT, LoggedIn, SECURE_TRANSPORT_REQUIRED, bad_handshake, compression, denied,
+        Entrance, Greeted, LoggedIn, SECURE_TRANSPORT_REQUIRED, bad_handshake, compression, denied,
     },
     refuse,
 };
@@ -14,8 +14,9 @@ use crate::{
     backend::{
         connect::ConnectError,
         dispatch::Dispatch,
+        identity,
         link::Link,
-        relay::{Far, Greeted, Home, Unmet},
+        relay::{Far, Home, Met, Unmet},
     },
     config::Account,
 };
@@ -36,6 +37,7 @@ use wire::{
     capability::Capabilities,
     command::ChangeUser,
     err::{ErrPacket, ErrorCode, codes},
+    login::LoginRequest,
     ok::OkPacket,
     packet::Message,
     status::Status,
@@ -70,34 +72,34 @@ impl Entrance {
         let mut payload = BytesMut::new();
         greeting.encode(&mut payload);
         client.send(0, &payload).await?;
-        let (request, seq) = self.request(client, greeting.capabilities).await?;
+        let (request, tls, seq) = self.request(client, greeting.capabilities).await?;
         let compression = compression(client, &request, &greeting, seq).await?;
-        let mut login = request.clone();
-        if let Err(error) = server.prepare(&mut login).await {
-            return Err(fail(client, seq, error).await);
-        }
-        let hops = self.hops(relay, client, server.channel()).await;
-        let auth = RelayAuth::new(hops, request.plugin().clone(), greeting.nonce);
-        let response = request.auth_response.clone();
-        let verdict = converse(client, seq, auth, &response, server.log_in(login)).await?;
         let capabilities = request.capabilities.intersection(greeting.capabilities);
-        let status = accepted(&verdict, capabilities)?;
-
         let target = Target { hostgroup: relay.hostgroup, server: server.backend.server.clone() };
-        let user = name(&request.user);
         let mut session = Session::new(View {
             id,
-            user: user.clone(),
-            schema: schema(request.schema),
+            user: name(&request.user),
+            schema: schema(request.schema.clone()),
             peer,
             listener: self.address.clone(),
             port: self.port,
             capabilities,
             collation: request.collation.into(),
+            attributes: request.attributes.clone(),
             hostgroup: relay.hostgroup,
             topology: Arc::new(alone(&target)),
         });
-        session.set_status(status);
+        let (plugin, response) = (request.plugin().clone(), request.auth_response.clone());
+        let mut login = LoginRequest { attributes: identity::attributes(&session), ..request };
+        if let Err(error) = server.prepare(&mut login).await {
+            return Err(fail(client, seq, error).await);
+        }
+        let hops = self.hops(relay, client, server.channel()).await;
+        let auth = RelayAuth::new(hops, plugin, greeting.nonce);
+        let verdict = self.converse(client, seq, auth, &response, server.log_in(login)).await?;
+        session.set_status(accepted(&verdict, capabilities)?);
+
+        let user = session.user.clone();
         let account = Account { user, password: Arc::default() };
         let home = Home::default();
         let link = server.enter(&session, &account, &home);
@@ -106,7 +108,8 @@ impl Entrance {
             client.compress(method);
         }
         let relayed = Some(Relayed { home, target });
-        Ok(LoggedIn { session, stack, greeting, admitted: None, refusals: 0, relayed })
+        let greeted = Greeted { greeting, tls };
+        Ok(LoggedIn { session, stack, greeted, admitted: None, refusals: 0, relayed })
     }
 
     /// COM_CHANGE_USER: the server checks the new user as well. After a refusal the server closes
@@ -119,9 +122,9 @@ impl Entrance {
         before: LoggedIn,
         message: &Message,
     ) -> Result<LoggedIn, Error> {
-        let LoggedIn { session, stack: used, greeting, relayed, .. } = before;
+        let LoggedIn { session, stack: used, greeted, relayed, .. } = before;
         let capabilities = session.capabilities;
-        let Ok(change) = ChangeUser::decode(&message.payload(), capabilities) else {
+        let Ok(mut change) = ChangeUser::decode(&message.payload(), capabilities) else {
             return Err(bad_handshake(client, message.next_seq).await);
         };
         // Brings the connection home.
@@ -130,31 +133,35 @@ impl Entrance {
         let Some((mut link, relayed)) = home else {
             return Err(Error::backend("the connection to the server was lost"));
         };
+        let before = session.anew();
+        let mut session = before.clone();
+        session.update(|view| {
+            view.user = name(&change.user);
+            view.schema = schema(change.schema.clone());
+            view.attributes = change.attributes.clone();
+            if change.collation != 0 {
+                view.collation = change.collation;
+            }
+        });
+        change.attributes = identity::attributes(&session);
         let hops = self.hops(relay, client, link.io.channel()).await;
         let plugin = change.plugin.clone().unwrap_or(Plugin::NativePassword);
-        let auth = RelayAuth::new(hops, plugin, greeting.nonce);
+        let auth = RelayAuth::new(hops, plugin, greeted.greeting.nonce);
+        let response = change.auth_response.clone();
         let (mut read, mut seq) = (BytesMut::new(), 0);
-        let far = Far::change(&mut link, change.clone(), message.clone(), &mut read, &mut seq);
-        let verdict = converse(client, message.next_seq, auth, &change.auth_response, far).await?;
-
-        let mut session = session.anew();
+        let far = Far::change(&mut link, change, &mut read, &mut seq);
+        let verdict = self.converse(client, message.next_seq, auth, &response, far).await?;
         match accepted(&verdict, capabilities) {
-            Ok(status) => {
-                session.update(|view| {
-                    view.user = name(&change.user);
-                    view.schema = schema(change.schema);
-                    if change.collation != 0 {
-                        view.collation = change.collation;
-                    }
-                });
-                session.set_status(status);
+            Ok(status) => session.set_status(status),
+            Err(error) => {
+                tracing::debug!(session = session.id, %error, "change of user refused");
+                session = before;
             }
-            Err(error) => tracing::debug!(session = session.id, %error, "change of user refused"),
         }
         let account = Account { user: session.user.clone(), password: Arc::default() };
         let stack = bottom(context, link, account, session.id, &relayed.target);
         let (admitted, relayed) = (None, Some(relayed));
-        Ok(LoggedIn { session, stack, greeting, admitted, refusals: 0, relayed })
+        Ok(LoggedIn { session, stack, greeted, admitted, refusals: 0, relayed })
     }
 
     /// Connects to a server, or tells the client why there is none.
@@ -163,7 +170,7 @@ impl Entrance {
         relay: &Relay,
         client: &mut Client,
         context: &Context,
-    ) -> Result<Greeted, Error> {
+    ) -> Result<Met, Error> {
         let none = || Error::backend(format!("hostgroup {} has no server", relay.hostgroup));
         let group = context.topology.hostgroup(relay.hostgroup).ok_or_else(none)?;
         let shared = &context.shared;
@@ -178,6 +185,52 @@ impl Entrance {
         Err(Error::backend(refusal.message_lossy().into_owned()))
     }
 
+    /// Passes on what both sides say until the server has decided, and gives its verdict, which the
+    /// client has heard.
+    async fn converse(
+        &self,
+        client: &mut Client,
+        mut seq: u8,
+        mut auth: RelayAuth,
+        response: &Secret,
+        mut server: Far<'_>,
+    ) -> Result<Bytes, Error> {
+        let mut step = auth.client(response.expose());
+        loop {
+            // Whether the client has been asked something. Until then what it says is for later.
+            let mut asked = false;
+            match step {
+                Ok(relay::Step::Server(payload)) => {
+                    if let Err(error) = server.send(&payload).await {
+                        return Err(fail(client, seq, error).await);
+                    }
+                }
+                Ok(relay::Step::Client(payload)) => {
+                    seq = client.send(seq, &payload).await?;
+                    asked = true;
+                }
+                Ok(relay::Step::Tell(payload)) => seq = client.send(seq, &payload).await?,
+                Ok(relay::Step::Verdict(payload)) => {
+                    client.send(seq, &payload).await?;
+                    return Ok(payload);
+                }
+                Err(error) => return Err(denied(client, seq, &refusal(&error)).await),
+            }
+            step = tokio::select! {
+                biased;
+                payload = server.receive() => match payload {
+                    Ok(payload) => auth.server(&payload),
+                    Err(error) => return Err(fail(client, seq, error).await),
+                },
+                message = client.said(seq, self.max_packet), if asked => {
+                    let message = message?;
+                    seq = message.next_seq;
+                    auth.client(&message.payload())
+                }
+            };
+        }
+    }
+
     /// What the two ways let others see, and the key for a client that needs one.
     async fn hops(&self, relay: &Relay, client: &Client, server: Channel) -> relay::Hops {
         let client = client.io.channel();
@@ -190,51 +243,6 @@ impl Entrance {
         // Without it, a client that needs it is told that its password cannot be read.
         let key = if needed { relay.key.get_or_try_init(|| made).await.ok() } else { None };
         relay::Hops { client, server, key: key.cloned() }
-    }
-}
-
-/// Passes on what both sides say until the server has decided, and gives its verdict, which the
-/// client has heard.
-async fn converse(
-    client: &mut Client,
-    mut seq: u8,
-    mut auth: RelayAuth,
-    response: &Secret,
-    mut server: Far<'_>,
-) -> Result<Bytes, Error> {
-    let mut step = auth.client(response.expose());
-    loop {
-        // Whether the client has been asked something. Until then what it says is for later.
-        let mut asked = false;
-        match step {
-            Ok(relay::Step::Server(payload)) => {
-                if let Err(error) = server.send(&payload).await {
-                    return Err(fail(client, seq, error).await);
-                }
-            }
-            Ok(relay::Step::Client(payload)) => {
-                seq = client.send(seq, &payload).await?;
-                asked = true;
-            }
-            Ok(relay::Step::Tell(payload)) => seq = client.send(seq, &payload).await?,
-            Ok(relay::Step::Verdict(payload)) => {
-                client.send(seq, &payload).await?;
-                return Ok(payload);
-            }
-            Err(error) => return Err(denied(client, seq, &refusal(&error)).await),
-        }
-        step = tokio::select! {
-            biased;
-            payload = server.receive() => match payload {
-                Ok(payload) => auth.server(&payload),
-                Err(error) => return Err(fail(client, seq, error).await),
-            },
-            message = client.required_message(LIMIT), if asked => {
-                let message = message?;
-                seq = message.next_seq;
-                auth.client(&message.payload())
-            }
-        };
     }
 }
 
