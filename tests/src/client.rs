@@ -97,6 +97,17 @@ impl Client {
         Ok(self.channel.close_sending()?)
     }
 
+    /// The next bytes below compression; an error at the end of the stream.
+    pub fn read_below(&mut self) -> Result<Vec<u8>> {
+        let mut chunk = vec![0; CHUNK];
+        let length = self.channel.read_below(&mut chunk)?;
+        if length == 0 {
+            return Err(std::io::Error::from(ErrorKind::UnexpectedEof).into());
+        }
+        chunk.truncate(length);
+        Ok(chunk)
+    }
+
     /// Sends a command and does not wait for the reply.
     pub fn send_command(&mut self, code: CommandCode, body: &[u8]) -> Result<()> {
         let bytes = self.framed(code, body);

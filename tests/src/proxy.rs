@@ -63,6 +63,12 @@ impl Setup {
         self
     }
 
+    /// No account: the servers check the logins.
+    pub fn no_users(mut self) -> Self {
+        self.users.clear();
+        self
+    }
+
     /// The listener with the cluster's server certificate and this TLS mode.
     pub fn listener_tls(self, mode: &str) -> Self {
         let (certificate, key) = self.cluster.certificates.of_server();

@@ -22,7 +22,8 @@ pub use address::Address;
 pub use limits::Limits;
 pub use tables::{
     Admin, AuthPlugin, Backend, ClientCertificate, Compression, Hostgroup, Listener, ListenerTls,
-    ListenerTlsMode, Log, LogFormat, Server, ServerCompression, ServerTls, ServerTlsMode, Shutdown,
+    ListenerTlsMode, Log, LogFormat, LoginBy, Server, ServerCompression, ServerTls, ServerTlsMode,
+    Shutdown,
 };
 pub use tcp::Tcp;
 pub use user::{Account, Require, User};

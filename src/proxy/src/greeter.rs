@@ -73,6 +73,9 @@ impl Greeter {
         let plugin = listener.default_auth.map(|plugin| match plugin {
             config::AuthPlugin::MysqlNativePassword => Plugin::NativePassword,
             config::AuthPlugin::CachingSha2Password => Plugin::CachingSha2Password,
+            config::AuthPlugin::MysqlClearPassword => Plugin::ClearPassword,
+            config::AuthPlugin::Ed25519 => Plugin::Ed25519,
+            config::AuthPlugin::Parsec => Plugin::Parsec,
         });
         let compression = listener.compression.iter().map(|algorithm| match algorithm {
             config::Compression::Zlib => Capabilities::COMPRESS,
@@ -94,21 +97,29 @@ impl Greeter {
             let code = ErrorCode { code: chain::error::code::SERVER_OFFLINE, sqlstate: *b"08S01" };
             return Err(ErrPacket::new(code, text));
         };
+        let plugin = self.plugin_of(&model);
+        Ok(Greeting { nonce, plugin, ..self.adapted(&model, thread_id, tls) })
+    }
+
+    /// A server's greeting for a client that the server itself will check.
+    pub(crate) fn relayed(&self, theirs: &Greeting, thread_id: u32, tls: bool) -> Greeting {
+        self.adapted(theirs, thread_id, tls)
+    }
+
+    /// A server's greeting with what is the listener's own.
+    fn adapted(&self, model: &Greeting, thread_id: u32, tls: bool) -> Greeting {
         let compression = model.capabilities.intersection(self.compression);
         let mut capabilities = model.capabilities.difference(NOT_OURS).union(compression);
         if tls {
             capabilities = capabilities.union(Capabilities::SSL);
         }
         let version = self.version.as_ref().map(|version| version.as_bytes().to_vec());
-        Ok(Greeting {
+        Greeting {
             server_version: version.unwrap_or_else(|| model.server_version.clone()),
             thread_id,
-            nonce,
             capabilities,
-            collation: model.collation,
-            status: model.status,
-            plugin: self.plugin_of(&model),
-        })
+            ..model.clone()
+        }
     }
 
     /// Whether the servers are MariaDB's, as far as that is known.
@@ -130,11 +141,18 @@ impl Greeter {
     }
 
     /// The plugin that passwords are checked with.
+    pub(crate) fn plugin(&self, greeting: &Greeting) -> Plugin {
+        self.plugin.clone().unwrap_or_else(|| greeting.plugin.clone())
+    }
+
+    /// The plugin of the greeting: as from servers, the others are asked for by an auth switch.
     fn plugin_of(&self, model: &Greeting) -> Plugin {
         match (&self.plugin, &model.plugin) {
-            (Some(configured), _) => configured.clone(),
-            (None, Plugin::NativePassword) => Plugin::NativePassword,
-            (None, _) => Plugin::CachingSha2Password,
+            (Some(plugin @ (Plugin::NativePassword | Plugin::CachingSha2Password)), _) => {
+                plugin.clone()
+            }
+            (None | Some(_), Plugin::NativePassword) => Plugin::NativePassword,
+            (None | Some(_), _) => Plugin::CachingSha2Password,
         }
     }
 }

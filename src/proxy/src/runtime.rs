@@ -3,7 +3,7 @@
 use crate::{
     admin,
     backend::{Backend, Backends, dispatch::Shared, sessions::Sessions},
-    config::{self, ClientCertificate, Config, ListenerTlsMode},
+    config::{self, ClientCertificate, Config, ListenerTlsMode, LoginBy},
     greeter::{Greeter, Model},
     hosts::Hosts,
     listen::{self, Acceptor},
@@ -12,6 +12,7 @@ use crate::{
         Client, Context, Ended,
         budget::Budget,
         login::{Entrance, LoggedIn, broke_off},
+        relay::Relay,
         serve,
     },
     signal::Signal,
@@ -26,7 +27,7 @@ use std::{
 };
 use tokio::{
     net::TcpListener,
-    sync::{Notify, Semaphore},
+    sync::{Notify, OnceCell, Semaphore},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use wire::err::{ErrPacket, codes};
@@ -116,6 +117,7 @@ impl Proxy {
             let entrance = Arc::new(Entrance {
                 greeter: Greeter::new(listener, model.clone()),
                 users: users.clone(),
+                relay: relay(listener),
                 tls: renewal::listener(listener).map_err(at)?,
                 tls_required: listener.tls.mode == ListenerTlsMode::Require,
                 certificate_required: listener.tls.client_certificate
@@ -251,6 +253,11 @@ fn backends(
         );
     }
     Ok(backends)
+}
+
+fn relay(listener: &config::Listener) -> Option<Relay> {
+    let hostgroup = listener.hostgroup.filter(|_| listener.login == LoginBy::Server)?;
+    Some(Relay { hostgroup: HostgroupId(hostgroup), key: OnceCell::new() })
 }
 
 /// Accepts clients until the proxy drains.

@@ -4,6 +4,7 @@ mod attend;
 pub(crate) mod budget;
 mod deliver;
 pub(crate) mod login;
+pub(crate) mod relay;
 mod statements;
 
 use crate::{
@@ -27,6 +28,7 @@ use futures_util::FutureExt;
 use statements::Statements;
 use std::{
     future::poll_fn,
+    io,
     panic::AssertUnwindSafe,
     pin::{Pin, pin},
     sync::Arc,
@@ -37,6 +39,7 @@ use tokio::io::AsyncWriteExt;
 use tower::{Service, ServiceExt};
 use wire::{
     command::CommandCode,
+    compress::CompressError,
     err::{ErrPacket, ErrorCode, codes},
     packet::{Message, PacketError, missing, put_packet, take_message},
 };
@@ -160,12 +163,23 @@ async fn next_command(
         }
         Ok(message) => Ok(message),
         Err(error) => {
-            if too_large(&error) {
+            if is_out_of_order(&error) {
+                let text = "Got packets out of order";
+                let refusal = ErrPacket::new(codes::ER_NET_PACKETS_OUT_OF_ORDER, text);
+                let _ = refuse(client, 0, &refusal).await;
+            } else if too_large(&error) {
                 let _ = refuse(client, 1, &packet_too_large()).await;
             }
             Err(Ended::Client(error))
         }
     }
+}
+
+/// Whether compressed frames came out of order, which a server tells its client.
+fn is_out_of_order(error: &Error) -> bool {
+    let frame = error.cause::<io::Error>().and_then(io::Error::get_ref);
+    let frame = frame.and_then(|frame| frame.downcast_ref());
+    matches!(frame, Some(CompressError::OutOfOrder { .. }))
 }
 
 /// Whether an error of reading says that there is more than may be kept.
@@ -364,7 +378,7 @@ impl Client {
                     read => left = left.saturating_sub(read),
                 }
             }
-            std::io::Result::Ok(())
+            io::Result::Ok(())
         };
         // It is closed in any event.
         let _ = tokio::time::timeout(LINGER, linger).await;

@@ -17,7 +17,10 @@ use tokio::{
     net::{TcpStream, UnixStream},
 };
 use tokio_rustls::TlsStream;
-use wire::compress::{End, Method};
+use wire::{
+    auth::Channel,
+    compress::{End, Method},
+};
 
 pin_project! {
     /// A byte stream to a client or a server. An enum and not a trait object: reads and writes on
@@ -39,9 +42,16 @@ pin_project! {
 impl Stream {
     /// Whether what is written here cannot be read on the way: TLS, or a unix socket.
     pub(crate) fn is_secure(&self) -> bool {
+        self.channel().is_secure()
+    }
+
+    /// What it lets others see.
+    pub(crate) fn channel(&self) -> Channel {
         match self {
-            Self::Compressed { io } => io.below().is_secure(),
-            _ => matches!(self, Self::Unix { .. } | Self::Tls { .. }),
+            Self::Compressed { io } => io.below().channel(),
+            Self::Unix { .. } => Channel::Socket,
+            Self::Tls { .. } => Channel::Tls,
+            Self::Tcp { .. } | Self::Ahead { .. } | Self::Closed => Channel::Open,
         }
     }
 

@@ -7,28 +7,40 @@
 //!   ◀── fast ok, OK ──────────────────┤  (caching_sha2_password, password known)
 //!   ◀── full ── password by TLS, or the key and the password by RSA ──▶ OK or ERR
 //!
+//! sha256_password is the full way at once, mysql_clear_password the same by TLS only; those that
+//! sign are in signature.rs.
+//!
 //! ClientAuth                   server: the same, mirrored
 //! ```
 //!
-//! Source: MySQL Internals, "Authentication Method" and "Caching_sha2_password information"; RFC
-//! 8017 for RSAES-OAEP.
+//! Source: MySQL Internals, "Authentication Method" and "Caching_sha2_password information"; MySQL
+//! Manual, "SHA-256 Pluggable Authentication"; RFC 8017 for RSAES-OAEP.
 
+mod channel;
 mod plugin;
 mod proof;
 mod rsa;
 mod scramble;
 mod secret;
+mod signature;
 
 pub mod client;
+pub mod relay;
 pub mod server;
 
+pub use channel::Channel;
 pub use client::ClientAuth;
 pub use plugin::Plugin;
 pub use proof::certificate_proof;
+pub use relay::RelayAuth;
 pub use rsa::{KeyError, PublicKey, RsaKeyPair};
 pub use scramble::{native_password, sha2_password};
 pub use secret::Secret;
 pub use server::ServerAuth;
+pub use signature::{
+    CHALLENGE_LEN, Challenge, ExtSalt, ed25519_sign, ed25519_verify, parsec_sign, parsec_sign_with,
+    parsec_verify,
+};
 
 use crate::read::{DecodeError, Reader};
 use bytes::{BufMut, Bytes, BytesMut};
@@ -47,6 +59,9 @@ const MORE_DATA: u8 = 0x01;
 
 /// caching_sha2_password: the client asks for the server's public key.
 const ASK_KEY: u8 = 0x02;
+
+/// sha256_password: the same.
+const SHA256_ASK_KEY: u8 = 0x01;
 
 /// caching_sha2_password: the scramble was right.
 const FAST_OK: u8 = 0x03;
@@ -71,12 +86,13 @@ pub fn random_nonce() -> Nonce {
 pub struct AuthSwitch {
     /// The plugin that it wants.
     pub plugin: Plugin,
-    /// What the plugin begins with: for the password plugins a nonce.
+    /// What the plugin begins with: a nonce, or for those that sign a challenge.
     pub data: Vec<u8>,
 }
 
 impl AuthSwitch {
-    /// Decodes a payload, its 0xFE included. The NUL that closes the nonce is taken off.
+    /// Decodes a payload, its 0xFE included. The NUL that closes a nonce is taken off; a challenge
+    /// has none.
     ///
     /// # Errors
     ///
@@ -91,7 +107,8 @@ impl AuthSwitch {
         }
         let plugin = Plugin::from_name(r.until_nul());
         let data = r.rest();
-        let data = data.strip_suffix(&[0]).unwrap_or(data).to_vec();
+        let closed = if plugin.signs() { None } else { data.strip_suffix(&[0]) };
+        let data = closed.unwrap_or(data).to_vec();
         Ok(Self { plugin, data })
     }
 
@@ -100,7 +117,9 @@ impl AuthSwitch {
         out.put_u8(SWITCH);
         crate::put::nul_string(out, self.plugin.name().as_bytes());
         out.put_slice(&self.data);
-        out.put_u8(0);
+        if !self.plugin.signs() {
+            out.put_u8(0);
+        }
     }
 }
 

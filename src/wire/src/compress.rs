@@ -67,7 +67,8 @@ pub enum CompressError {
     /// The body is not what the algorithm makes.
     #[error("a compressed frame cannot be uncompressed")]
     Corrupt,
-    /// The body is shorter or longer, once it is uncompressed, than its header says.
+    /// The body is longer, once it is uncompressed, than its header says, or it is cut; with zstd,
+    /// or it is shorter.
     #[error("a compressed frame does not have the {promised} bytes that its header promises")]
     Length {
         /// What the header says, in bytes.

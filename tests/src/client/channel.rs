@@ -12,7 +12,10 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use wire::compress::{Codec, Contexts, End, Method};
+use wire::{
+    auth,
+    compress::{Codec, Contexts, End, Method},
+};
 
 /// A connection's two directions.
 #[derive(Debug)]
@@ -78,11 +81,13 @@ impl Channel {
         }))
     }
 
-    /// Whether nobody can listen in.
-    pub(super) fn is_secure(&self) -> bool {
+    /// What it lets others see.
+    pub(super) fn kind(&self) -> auth::Channel {
         match self {
-            Self::Compressed(over) => over.below.is_secure(),
-            _ => !matches!(self, Self::Tcp(_)),
+            Self::Compressed(over) => over.below.kind(),
+            Self::Tcp(_) => auth::Channel::Open,
+            Self::Unix(_) => auth::Channel::Socket,
+            Self::Tls(_) => auth::Channel::Tls,
         }
     }
 

@@ -7,7 +7,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use wire::{
     Capabilities, CommandCode, ErrPacket, Greeting, LoginRequest,
     auth::{
-        Secret,
+        self, Secret,
         client::{AuthError, ClientAuth, Step},
     },
     compress::Method,
@@ -38,13 +38,13 @@ pub(super) fn connect(address: &str, login: &Login, seen: &mut Vec<u8>) -> Resul
         if !capabilities.contains(Capabilities::SSL) {
             bail!("the server has no TLS");
         }
-        let request = request(login, &auth(login, &greeting, true), capabilities);
+        let request = request(login, &auth(login, &greeting, auth::Channel::Tls), capabilities);
         let mut payload = BytesMut::new();
         request.ssl_request().encode(&mut payload);
         sequence = send(&mut channel, sequence, &payload)?;
         channel = channel.secure(tls.config()?, tls.name())?;
     }
-    let mut auth = auth(login, &greeting, channel.is_secure()).capabilities(capabilities);
+    let mut auth = auth(login, &greeting, channel.kind()).capabilities(capabilities);
     let mut payload = BytesMut::new();
     request(login, &auth, capabilities).encode(&mut payload);
     send(&mut channel, sequence, &payload)?;
@@ -60,8 +60,8 @@ pub(super) fn connect(address: &str, login: &Login, seen: &mut Vec<u8>) -> Resul
 impl Client {
     /// COM_CHANGE_USER.
     pub fn change_user(&mut self, login: &Login) -> Result<()> {
-        let secure = self.channel.is_secure();
-        let mut auth = auth(login, &self.greeting, secure).capabilities(self.capabilities);
+        let kind = self.channel.kind();
+        let mut auth = auth(login, &self.greeting, kind).capabilities(self.capabilities);
         let request = wire::command::change_user::ChangeUser {
             user: login.user.clone().into_bytes(),
             auth_response: auth.response(),
@@ -89,10 +89,11 @@ pub(super) fn login_bytes(login: &Login) -> Vec<u8> {
         capabilities: login.capabilities,
         collation: COLLATION,
         status: wire::Status::AUTOCOMMIT,
-        plugin: wire::auth::Plugin::NativePassword,
+        plugin: auth::Plugin::NativePassword,
     };
     let mut payload = BytesMut::new();
-    request(login, &auth(login, &greeting, false), login.capabilities).encode(&mut payload);
+    request(login, &auth(login, &greeting, auth::Channel::Open), login.capabilities)
+        .encode(&mut payload);
     let mut out = BytesMut::new();
     packet::put_packet(&mut out, 1, &payload);
     out.to_vec()
@@ -131,9 +132,9 @@ fn is_closed(error: &io::Error) -> bool {
     closed.contains(&error.kind())
 }
 
-fn auth(login: &Login, greeting: &Greeting, secure: bool) -> ClientAuth {
+fn auth(login: &Login, greeting: &Greeting, kind: auth::Channel) -> ClientAuth {
     let plugin = login.plugin.clone().unwrap_or_else(|| greeting.plugin.clone());
-    ClientAuth::new(Secret::from(login.password.as_str()), plugin, greeting.nonce, secure)
+    ClientAuth::new(Secret::from(login.password.as_str()), plugin, greeting.nonce, kind)
 }
 
 fn request(login: &Login, auth: &ClientAuth, capabilities: Capabilities) -> LoginRequest {

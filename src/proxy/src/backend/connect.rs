@@ -43,7 +43,7 @@ pub(crate) struct Endpoint {
     place: Place,
     tcp: config::Tcp,
     tls: Option<Tls>,
-    compression: Option<Method>,
+    pub(super) compression: Option<Method>,
 }
 
 enum Place {
@@ -89,7 +89,7 @@ pub(crate) enum ConnectError {
 }
 
 /// A greeting or an answer to a login is short.
-const LIMIT: usize = 1 << 20;
+pub(super) const LIMIT: usize = 1 << 20;
 
 /// What every login of ours says besides the client's own.
 const LOGIN: Capabilities = Capabilities::PROTOCOL_41
@@ -133,7 +133,7 @@ impl Endpoint {
         }
     }
 
-    async fn connect(&self) -> io::Result<Stream> {
+    pub(super) async fn connect(&self) -> io::Result<Stream> {
         match &self.place {
             Place::Tcp(address) => {
                 let io = TcpStream::connect(address.as_str()).await?;
@@ -204,7 +204,7 @@ pub(super) async fn open(
         (*account.password).clone(),
         greeting.plugin.clone(),
         greeting.nonce,
-        io.is_secure(),
+        io.channel(),
     )
     .capabilities(login.capabilities);
     login.auth_response = auth.response();
@@ -234,6 +234,7 @@ pub(super) async fn open(
         schema: Schema::None,
         opened: Instant::now(),
         was_reset: false,
+        home: None,
         lasting,
         _room: room,
     })
@@ -259,7 +260,7 @@ pub(super) async fn authenticate(
 
 /// The stream under TLS, if both sides want it, and the sequence id that comes next. A unix socket
 /// needs none.
-async fn secured(
+pub(super) async fn secured(
     backend: &Backend,
     mut io: Stream,
     greeting: &Greeting,
@@ -292,7 +293,7 @@ fn handshake_failed(error: io::Error) -> ConnectError {
     }
 }
 
-async fn send(io: &mut Stream, seq: u8, payload: &[u8]) -> io::Result<u8> {
+pub(super) async fn send(io: &mut Stream, seq: u8, payload: &[u8]) -> io::Result<u8> {
     let mut packet = BytesMut::with_capacity(payload.len() + 8);
     let next = put_packet(&mut packet, seq, payload);
     io.write_all(&packet).await?;

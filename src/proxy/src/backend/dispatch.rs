@@ -44,6 +44,8 @@ struct State {
     shared: Arc<Shared>,
     me: Registered,
     held: SmallVec<[Held; 1]>,
+    /// The session has the connection that it was given, and gets no other.
+    alone: bool,
 }
 
 /// One connection of the session, with the backend filters on top.
@@ -59,7 +61,22 @@ impl Dispatch {
     /// `account`.
     pub(crate) fn stack(shared: Arc<Shared>, account: Account, id: u32) -> Stack {
         let me = shared.sessions.register(id, account);
-        let state = State { shared, me, held: SmallVec::new() };
+        let state = State { shared, me, held: SmallVec::new(), alone: false };
+        Stack::new(Self(Lend::new(state)))
+    }
+
+    /// The bottom for one session that has this connection and no other.
+    pub(crate) fn on(
+        shared: Arc<Shared>,
+        account: Account,
+        id: u32,
+        target: Target,
+        link: Link,
+    ) -> Stack {
+        let me = shared.sessions.register(id, account);
+        let mut state = State { shared, me, held: SmallVec::new(), alone: true };
+        // Nobody else knows of the session yet.
+        let _ = state.hold(target, link);
         Stack::new(Self(Lend::new(state)))
     }
 }
@@ -92,7 +109,7 @@ impl Service<Command> for Dispatch {
             let at = match held {
                 Some(at) => state.again(at),
                 // In a box of its own: it is large, and needed once.
-                None => Box::pin(state.hold(target, &command)).await?,
+                None => Box::pin(state.open(target, &command)).await?,
             };
             let State { held, me, .. } = &mut *state;
             let held = &mut held[at];
@@ -124,19 +141,30 @@ impl State {
     /// Opens a connection to the server that is named, or to one that stands in for it, and says
     /// where it is among those held. It is ready for a command, as the others are since the last
     /// [`Dispatch::poll_ready`].
-    async fn hold(&mut self, target: Target, command: &Command) -> Result<usize> {
-        let (mut link, target) = self.attach(target, command).await?;
+    async fn open(&mut self, target: Target, command: &Command) -> Result<usize> {
+        if self.alone {
+            let name = &target.server.name;
+            return Err(Error::filter(format!("this session has no connection to {name}")));
+        }
+        let (link, target) = self.attach(target, command).await?;
+        let attached = self.hold(target, link);
+        let at = self.held.len() - 1;
+        let ready = self.held[at].stack.ready().await.map(drop);
+        if !attached {
+            return Err(Error::backend(Killed));
+        }
+        ready.map(|()| at)
+    }
+
+    /// Keeps a connection for the session. False if the session has been ended meanwhile.
+    fn hold(&mut self, target: Target, mut link: Link) -> bool {
         let lease = Arc::new(Lease::new(link.backend.clone(), link.thread_id));
         let ids = Ids::of(&link, lease.clone());
         link.lease = Some(lease.clone());
         let _attached = InUse::connection(target.server.clone());
-        let mut stack = self.shared.chain.backend(Connection::stack(link));
-        let ready = stack.ready().await.map(drop);
+        let stack = self.shared.chain.backend(Connection::stack(link));
         self.held.push(Held { target, stack, ids, _attached });
-        if !self.me.entry.attach(lease) {
-            return Err(Error::backend(Killed));
-        }
-        ready.map(|()| self.held.len() - 1)
+        self.me.entry.attach(lease)
     }
 
     /// Tries the named server, then the others of its hostgroup, again and again until the budget

@@ -15,7 +15,7 @@ use wire::{attributes::Attributes, auth::ClientAuth, command::ChangeUser, packet
 /// What a server is told about a session: the client's own attributes, and then the proxy's. All
 /// of the proxy's are the same for every session of a client's host: one more that is not, and no
 /// connection could be used again without a login.
-pub(super) fn attributes(session: &Session) -> Attributes {
+pub(crate) fn attributes(session: &Session) -> Attributes {
     let ours = [
         ("_towpath_version", env!("CARGO_PKG_VERSION").to_owned()),
         ("_towpath_client_host", session.peer.to_string()),
@@ -38,8 +38,8 @@ impl Link {
         attributes: Attributes,
     ) -> Result<(), ConnectError> {
         let password = (*account.password).clone();
-        let secure = self.io.is_secure();
-        let mut auth = ClientAuth::new(password, self.plugin.clone(), self.nonce, secure)
+        let channel = self.io.channel();
+        let mut auth = ClientAuth::new(password, self.plugin.clone(), self.nonce, channel)
             .capabilities(self.capabilities);
         let change = ChangeUser {
             user: account.user.as_bytes().to_vec(),

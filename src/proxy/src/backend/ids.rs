@@ -35,6 +35,8 @@ pub(super) struct Ids {
     pub(super) lease: Arc<Lease>,
     vendor: Vendor,
     version: Option<Server>,
+    /// The session has no other connection, and the proxy knows no password for one.
+    alone: bool,
     prepared: Prepared,
 }
 
@@ -45,7 +47,8 @@ const LIMIT: usize = 1 << 26;
 impl Ids {
     pub(super) fn of(link: &Link, lease: Arc<Lease>) -> Self {
         let Link { vendor, version, .. } = *link;
-        Self { lease, vendor, version, prepared: Prepared::default() }
+        let alone = link.home.is_some();
+        Self { lease, vendor, version, alone, prepared: Prepared::default() }
     }
 
     fn dialect(&self, session: &Session) -> Dialect {

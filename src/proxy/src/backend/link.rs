@@ -4,6 +4,7 @@ use super::{
     Backend, Key,
     connect::{ConnectError, Vendor},
     lasting::Lasting,
+    relay::WayHome,
     schema::Schema,
     sessions::Lease,
 };
@@ -45,6 +46,8 @@ pub(crate) struct Link {
     /// COM_RESET_CONNECTION was executed since the login.
     pub(crate) was_reset: bool,
     pub(crate) lasting: Lasting,
+    /// Where it goes at the end of its stack, if it is a session's for as long as it is open.
+    pub(crate) home: Option<WayHome>,
     pub(crate) _room: OwnedSemaphorePermit,
 }
 

@@ -10,6 +10,9 @@ const RESET_TIMEOUT: Duration = Duration::from_secs(30);
 impl Link {
     /// Resets the connection and gives it back to its pool, in the background.
     pub(crate) fn release(mut self) {
+        if let Some(home) = self.home.take() {
+            return home.go(self);
+        }
         let Ok(runtime) = Handle::try_current() else { return };
         runtime.spawn(async move {
             match tokio::time::timeout(RESET_TIMEOUT, self.give_back()).await {
@@ -48,7 +51,8 @@ impl Link {
     /// on the server, in the background: a server notices by itself only when it next writes.
     pub(crate) fn abandon(self) {
         let Ok(runtime) = Handle::try_current() else { return };
-        if !self.backend.kills_abandoned() {
+        // A session with one connection of its own has no others, and the proxy no account.
+        if self.home.is_some() || !self.backend.kills_abandoned() {
             return;
         }
         runtime.spawn(async move {

@@ -1,14 +1,14 @@
 //! What tables say about each other, and what their schemas cannot say.
 
 use super::{
-    Address, Admin, Backend, ClientCertificate, Hostgroup, Listener, ListenerTlsMode, Log, Server,
-    ServerCompression, ServerTlsMode,
+    Address, Admin, Backend, ClientCertificate, Hostgroup, Listener, ListenerTlsMode, Log, LoginBy,
+    Server, ServerCompression, ServerTlsMode,
     load::Chains,
     part::{Entry, List, elsewhere},
     user::UserTable,
 };
 use crate::tls::{self, Check, TlsError};
-use chain::settings::{Mistakes, Settings, suggest};
+use chain::settings::{Mistake, Mistakes, Settings, suggest};
 use std::{
     collections::{BTreeSet, HashMap},
     hash::Hash,
@@ -23,6 +23,18 @@ impl Hostgroups {
     pub(super) fn of(servers: &List<Server>) -> Self {
         let used = || servers.entries.iter().map(|entry| entry.value.hostgroup).collect();
         Self(servers.complete.then(used))
+    }
+
+    /// The mistake of a table that names a hostgroup without a server.
+    fn missing(&self, hostgroup: u32, settings: &Settings) -> Option<Mistake> {
+        let known = self.0.as_ref().filter(|known| !known.contains(&hostgroup))?;
+        let mistake =
+            settings.mistake_at("hostgroup", format!("hostgroup {hostgroup} has no server"));
+        let known: Vec<_> = known.iter().map(u32::to_string).collect();
+        Some(match known.as_slice() {
+            [] => mistake.hint("there is no [[server]] at all"),
+            some => mistake.hint(format!("hostgroups with servers: {}", some.join(", "))),
+        })
     }
 }
 
@@ -130,25 +142,65 @@ pub(super) fn hostgroups(hostgroups: &List<Hostgroup>, mistakes: &mut Mistakes) 
 pub(super) fn users(
     main: &Settings,
     users: &List<UserTable>,
+    listeners: &List<Listener>,
     hostgroups: &Hostgroups,
     mistakes: &mut Mistakes,
 ) {
-    if users.complete && users.entries.is_empty() {
+    let by_proxy = |entry: &Entry<Listener>| entry.value.login == LoginBy::Proxy;
+    let needed = listeners.entries.is_empty() || listeners.entries.iter().any(by_proxy);
+    if users.complete && users.entries.is_empty() && needed {
         let mistake = main.mistake("there is no user: nobody can log in");
         mistakes.push(mistake.hint("add [[user]] with a name, a password and a hostgroup"));
     }
     unique(users, "name", |user| Some(user.name.clone()), mistakes);
-    let Hostgroups(Some(known)) = hostgroups else { return };
     for entry in &users.entries {
-        let hostgroup = entry.value.hostgroup;
-        if !known.contains(&hostgroup) {
-            let message = format!("hostgroup {hostgroup} has no server");
-            let mistake = entry.settings.mistake_at("hostgroup", message);
-            let known: Vec<_> = known.iter().map(u32::to_string).collect();
-            mistakes.push(match known.as_slice() {
-                [] => mistake.hint("there is no [[server]] at all"),
-                some => mistake.hint(format!("hostgroups with servers: {}", some.join(", "))),
-            });
+        if let Some(mistake) = hostgroups.missing(entry.value.hostgroup, &entry.settings) {
+            mistakes.push(mistake);
+        }
+    }
+}
+
+/// Listeners whose logins are the servers' to check.
+pub(super) fn relays(
+    listeners: &List<Listener>,
+    servers: &List<Server>,
+    hostgroups: &Hostgroups,
+    mistakes: &mut Mistakes,
+) {
+    for Entry { settings, value: listener, .. } in &listeners.entries {
+        let Listener { login, hostgroup, default_auth, .. } = listener;
+        match (login, hostgroup) {
+            (LoginBy::Proxy, None) => continue,
+            (LoginBy::Proxy, Some(_)) => {
+                let mistake = settings.mistake_at("hostgroup", "`hostgroup` without a login there");
+                mistakes.push(mistake.hint("add login = \"server\""));
+                continue;
+            }
+            (LoginBy::Server, None) => {
+                let mistake =
+                    settings.mistake_at("login", "login = \"server\" without a hostgroup");
+                mistakes
+                    .push(mistake.hint("add hostgroup = 0, or that of the servers in question"));
+            }
+            (LoginBy::Server, Some(hostgroup)) => {
+                if let Some(mistake) = hostgroups.missing(*hostgroup, settings) {
+                    mistakes.push(mistake);
+                }
+                let on_socket = |server: &&Entry<Server>| {
+                    server.value.hostgroup == *hostgroup && server.value.address.host().is_none()
+                };
+                // unix_socket and auth_socket let in whoever the process at the other end is.
+                if servers.entries.iter().any(|server| on_socket(&server)) {
+                    let message = "a server on a unix socket may take every client for the \
+                                   proxy's own user";
+                    let mistake = settings.mistake_at("login", message);
+                    mistakes.push(mistake.hint("give the server's TCP address"));
+                }
+            }
+        }
+        if default_auth.is_some() {
+            let message = "with login = \"server\" the servers choose the plugin";
+            mistakes.push(settings.mistake_at("default_auth", message));
         }
     }
 }

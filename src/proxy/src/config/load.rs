@@ -93,7 +93,9 @@ fn assemble(
     checks::listeners(&parts[0].settings, &listeners, &admin, &chains, mistakes);
     checks::servers(&servers, mistakes);
     checks::hostgroups(&hostgroups, mistakes);
-    checks::users(&parts[0].settings, &users, &Hostgroups::of(&servers), mistakes);
+    let known = Hostgroups::of(&servers);
+    checks::relays(&listeners, &servers, &known, mistakes);
+    checks::users(&parts[0].settings, &users, &listeners, &known, mistakes);
 
     let users = users.entries.iter().filter_map(|entry| user::resolve(entry, variables, mistakes));
     Config {

@@ -54,11 +54,27 @@ pub struct Listener {
     /// TLS towards clients.
     #[serde(default)]
     pub tls: ListenerTls,
-    /// The authentication plugin of the greeting. Default: learnt from the servers.
+    /// Who checks the clients' passwords.
+    #[serde(default)]
+    pub login: LoginBy,
+    /// With login = "server": the hostgroup whose servers check them and run all commands.
+    pub hostgroup: Option<u32>,
+    /// The authentication plugin that passwords are checked with. Default: learnt from the servers.
     pub default_auth: Option<AuthPlugin>,
     /// What clients may compress with, if the servers can; [] for nothing. Default: all.
     #[serde(default = "all_compression")]
     pub compression: Vec<Compression>,
+}
+
+/// Who checks the clients' passwords.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LoginBy {
+    /// The proxy, by the users of the file.
+    #[default]
+    Proxy,
+    /// A server; the proxy knows no passwords, and each session has one connection of its own.
+    Server,
 }
 
 /// A compression algorithm.
@@ -125,6 +141,12 @@ pub enum AuthPlugin {
     CachingSha2Password,
     /// SHA-1; MariaDB's default.
     MysqlNativePassword,
+    /// The password itself, over TLS or a unix socket only.
+    MysqlClearPassword,
+    /// A signature; MariaDB's.
+    Ed25519,
+    /// A signature by a key that is dear to derive; MariaDB's, from 11.6 on.
+    Parsec,
 }
 
 /// A server, in one hostgroup. Stands several times for a server of several hostgroups.

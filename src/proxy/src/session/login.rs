@@ -4,8 +4,16 @@ mod conversation;
 mod greeted;
 
 pub(crate) use conversation::broke_off;
+pub(super) use {
+    conversation::{bad_handshake, denied},
+    greeted::Greeted,
+};
 
-use super::{Client, Context, call, refuse, stack};
+use super::{
+    Client, Context, call, refuse,
+    relay::{Relay, Relayed},
+    stack,
+};
 use crate::{
     config::{Require, User},
     greeter::Greeter,
@@ -18,14 +26,12 @@ use chain::{
     command::Asker,
     session::{Peer, View},
 };
-use conversation::{bad_handshake, denied};
-use greeted::Greeted;
 use std::sync::Arc;
 use wire::{
-    auth::{ServerAuth, random_nonce, server},
+    auth::{Plugin, ServerAuth, random_nonce, server},
     capability::Capabilities,
     command::{ChangeUser, CommandCode},
-    compress::{End, Method},
+    compress::Method,
     err::{ErrPacket, ErrorCode, codes},
     greeting::Greeting,
     login::{LoginRequest, SslRequest},
@@ -38,6 +44,8 @@ use wire::{
 pub(crate) struct Entrance {
     pub(crate) greeter: Greeter,
     pub(crate) users: Arc<Users>,
+    /// Where logins are checked, if not here.
+    pub(crate) relay: Option<Relay>,
     pub(crate) tls: Option<Arc<Watched<Acceptor>>>,
     /// A client without TLS is refused.
     pub(crate) tls_required: bool,
@@ -53,10 +61,12 @@ pub(crate) struct Entrance {
 pub(crate) struct LoggedIn {
     pub(crate) session: Session,
     pub(crate) stack: Stack,
-    greeted: Greeted,
-    admitted: Admitted,
+    pub(super) greeted: Greeted,
+    /// None where a server has let the client in.
+    pub(super) admitted: Option<Admitted>,
     /// Changes of user that were refused.
-    refusals: u8,
+    pub(super) refusals: u8,
+    pub(super) relayed: Option<Relayed>,
 }
 
 /// Who a client says it is, by a login or by COM_CHANGE_USER.
@@ -78,11 +88,8 @@ pub(crate) const LOGIN: Asker = Asker::Filter("login");
 const REFUSALS: u8 = 3;
 
 /// MySQL's error for a client that must use TLS and does not.
-const SECURE_TRANSPORT_REQUIRED: ErrorCode = ErrorCode { code: 3159, sqlstate: *b"HY000" };
-
-/// A client that asks for more gets this: the highest levels take tens of milliseconds for a frame,
-/// for which other sessions would have to wait.
-const MAX_ZSTD_LEVEL: u8 = 9;
+pub(super) const SECURE_TRANSPORT_REQUIRED: ErrorCode =
+    ErrorCode { code: 3159, sqlstate: *b"HY000" };
 
 /// MySQL's error for a level of zstd that there is not.
 const WRONG_COMPRESSION_LEVEL: ErrorCode = ErrorCode { code: 3923, sqlstate: *b"HY000" };
@@ -96,24 +103,17 @@ impl Entrance {
         peer: Peer,
         id: u32,
     ) -> Result<LoggedIn, Error> {
+        if let Some(relay) = &self.relay {
+            return self.relayed(relay, client, context, peer, id).await;
+        }
         let greeting = self.greet(client, id).await?;
         let (request, tls, seq) = self.request(client, greeting.capabilities).await?;
-        let agreed = request.capabilities.intersection(greeting.capabilities);
+        let compression = compression(client, &request, &greeting, seq).await?;
         let greeted = Greeted { greeting, tls };
-        let Ok(compression) = Method::agreed(agreed, request.zstd_level) else {
-            let text = "Invalid zstd compression level for algorithm 'zstd'.";
-            let refusal = ErrPacket::new(WRONG_COMPRESSION_LEVEL, text);
-            return Err(denied(client, seq, &refusal).await);
-        };
         let claim = Claim { collation: request.collation.into(), request, seq };
         let entered = self.open(client, context, greeted, peer, claim).await?;
         if let Some(method) = compression {
-            let method = match method {
-                Method::Zstd { level } => Method::Zstd { level: level.min(MAX_ZSTD_LEVEL) },
-                zlib => zlib,
-            };
-            // Both sides begin behind the OK.
-            client.io.compress(method, End::Server, client.read.split());
+            client.compress(method);
         }
         Ok(entered)
     }
@@ -127,6 +127,9 @@ impl Entrance {
         before: LoggedIn,
         message: &Message,
     ) -> Result<LoggedIn, Error> {
+        if let Some(relay) = &self.relay {
+            return self.change_relayed(relay, client, context, before, message).await;
+        }
         let View { peer, capabilities, collation, .. } = *before.session;
         let Ok(change) = ChangeUser::decode(&message.payload(), capabilities) else {
             return Err(bad_handshake(client, message.next_seq).await);
@@ -142,17 +145,18 @@ impl Entrance {
         };
         let collation = if change.collation == 0 { collation } else { change.collation };
         let claim = Claim { request, collation, seq: message.next_seq };
-        let LoggedIn { session, stack: used, greeted, admitted, refusals } = before;
+        let LoggedIn { session, stack: used, greeted, admitted, refusals, relayed } = before;
         // Whoever logs in gets no connection of the user before.
         drop(used);
         match self.open(client, context, greeted.clone(), peer, claim).await {
             // MySQL closes the connection then; MariaDB keeps it for the user before, reset, unless
             // that happens again and again.
             Err(error) if greeted.greeting.is_mariadb() && refusals < REFUSALS => {
+                let Some(user) = &admitted else { return Err(error) };
                 tracing::debug!(session = session.id, %error, "change of user refused");
-                let stack = stack(context, &admitted.user().backend, session.id);
-                let session = session.anew();
-                Ok(LoggedIn { session, stack, greeted, admitted, refusals: refusals + 1 })
+                let stack = stack(context, &user.user().backend, session.id);
+                let (session, refusals) = (session.anew(), refusals + 1);
+                Ok(LoggedIn { session, stack, greeted, admitted, refusals, relayed })
             }
             changed => changed,
         }
@@ -187,7 +191,8 @@ impl Entrance {
         });
         let mut stack = stack(context, &user.backend, session.id);
         let schema = request.schema;
-        let info = greeted.proof(&user.account.password).unwrap_or_default();
+        let plugin = self.greeter.plugin(&greeted.greeting);
+        let info = greeted.proof(&user.account.password, &plugin).unwrap_or_default();
         if schema.is_empty() {
             let mut payload = BytesMut::new();
             let ok = OkPacket { status: Status::AUTOCOMMIT, info, ..OkPacket::default() };
@@ -196,7 +201,8 @@ impl Entrance {
         } else {
             enter(client, &mut session, &mut stack, schema, info, seq).await?;
         }
-        Ok(LoggedIn { session, stack, greeted, admitted, refusals: 0 })
+        let admitted = Some(admitted);
+        Ok(LoggedIn { session, stack, greeted, admitted, refusals: 0, relayed: None })
     }
 
     /// The login has taken too long. MySQL says so; MariaDB closes without a word.
@@ -230,7 +236,7 @@ impl Entrance {
 
     /// Reads the login, under TLS where the client asks for it; also gives what that was secured
     /// with, and the sequence id that comes next.
-    async fn request(
+    pub(super) async fn request(
         &self,
         client: &mut Client,
         offered: Capabilities,
@@ -270,18 +276,25 @@ impl Entrance {
         mut seq: u8,
     ) -> Result<(Admitted, u8), Error> {
         let user = self.users.find(&request.user);
+        let plugin = self.greeter.plugin(greeting);
+        if plugin == Plugin::ClearPassword && !client.io.is_secure() {
+            let text = "Connections using insecure transport are prohibited by this proxy: \
+                        mysql_clear_password is taken over TLS or a unix socket only";
+            let refusal = ErrPacket::new(SECURE_TRANSPORT_REQUIRED, text);
+            return Err(denied(client, seq, &refusal).await);
+        }
         let expected = server::Expected {
             password: user.map(|known| (*known.user().account.password).clone()),
-            plugin: greeting.plugin.clone(),
+            plugin: plugin.clone(),
             nonce: greeting.nonce,
-            secure: client.io.is_secure(),
+            channel: client.io.channel(),
             // The scramble is enough: the proxy knows the password, and never asks for it.
             key: None,
             full: false,
         };
         let can_switch = request.capabilities.contains(Capabilities::PLUGIN_AUTH);
         let named = request.plugin().clone();
-        if !can_switch && named != greeting.plugin {
+        if !can_switch && (named != plugin || plugin.signs()) {
             let text = "Client does not support authentication protocol requested by server; \
                         consider upgrading MySQL client";
             let refusal = ErrPacket::new(codes::ER_NOT_SUPPORTED_AUTH_MODE, text);
@@ -385,6 +398,24 @@ async fn enter(
             let code = ErrorCode { code: error.code(), sqlstate: error.sqlstate() };
             refuse(client, seq, &ErrPacket::new(code, error.message())).await?;
             Err(error)
+        }
+    }
+}
+
+/// How both sides compress, if they do. A level that there is not is refused.
+pub(super) async fn compression(
+    client: &mut Client,
+    request: &LoginRequest,
+    greeting: &Greeting,
+    seq: u8,
+) -> Result<Option<Method>, Error> {
+    let agreed = request.capabilities.intersection(greeting.capabilities);
+    match Method::agreed(agreed, request.zstd_level) {
+        Ok(method) => Ok(method),
+        Err(_) => {
+            let text = "Invalid zstd compression level for algorithm 'zstd'.";
+            let refusal = ErrPacket::new(WRONG_COMPRESSION_LEVEL, text);
+            Err(denied(client, seq, &refusal).await)
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Towards a server: showing who we are.
 
 use super::{
-    ASK_KEY, AuthSwitch, FAST_OK, FULL, KeyError, MORE_DATA, NONCE_LEN, Nonce, Plugin, PublicKey,
-    SWITCH, Secret,
-    scramble::{scramble, xor_nonce},
+    ASK_KEY, AuthSwitch, Challenge, Channel, ExtSalt, FAST_OK, FULL, KeyError, MORE_DATA, Nonce,
+    Plugin, PublicKey, SHA256_ASK_KEY, SWITCH, Secret, ed25519_sign, native_password, parsec_sign,
+    scramble::xor_nonce, sha2_password,
 };
 use crate::{Capabilities, DecodeError, ErrPacket, OkPacket, err, ok};
 use std::sync::Arc;
@@ -15,13 +15,31 @@ use zeroize::Zeroizing;
 pub struct ClientAuth {
     password: Secret,
     plugin: Plugin,
-    nonce: Nonce,
-    secure: bool,
+    /// What the plugin began with: a nonce, or a challenge.
+    data: Vec<u8>,
+    channel: Channel,
     key: Option<Arc<PublicKey>>,
     caps: Capabilities,
-    awaits_key: bool,
+    awaits: Option<Awaited>,
     /// Payloads that the server may still send before its verdict.
     patience: u8,
+}
+
+/// What a plugin has asked the server for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Awaited {
+    Key,
+    Salt,
+}
+
+impl Awaited {
+    fn from_the_start(plugin: &Plugin) -> Option<Self> {
+        match plugin {
+            Plugin::Sha256Password => Some(Self::Key),
+            Plugin::Parsec => Some(Self::Salt),
+            _ => None,
+        }
+    }
 }
 
 /// What to do next.
@@ -44,6 +62,11 @@ pub enum AuthError {
     /// The server wants a plugin that this crate does not have.
     #[error("the server wants the authentication plugin {0}, which is not supported")]
     Plugin(String),
+    /// The server wants the password itself, where others may read it.
+    #[error(
+        "the server wants the password itself ({0}), which is sent over TLS or a unix socket only"
+    )]
+    Exposed(&'static str),
     /// The server's RSA key cannot be used.
     #[error("the server's RSA key: {0}")]
     Key(#[from] KeyError),
@@ -61,25 +84,33 @@ const PATIENCE: u8 = 16;
 impl ClientAuth {
     /// A machine that begins with the plugin and nonce of a greeting.
     ///
-    /// A plugin that this crate does not have is replaced by `mysql_native_password`: the server
-    /// asks for another one anyhow if the account has another.
+    /// A plugin that cannot begin (this crate does not have it, it signs, it would expose the
+    /// password) is replaced by `mysql_native_password`: the server asks for another one anyhow if
+    /// the account has another.
     ///
-    /// `secure` says that nobody can listen in (TLS, unix socket): only then the password itself
-    /// is ever sent, and only when the server asks for it.
+    /// The password itself is sent only where nobody can listen in, and only when the server asks
+    /// for it.
     #[must_use]
-    pub fn new(password: Secret, plugin: Plugin, nonce: Nonce, secure: bool) -> Self {
+    pub fn new(
+        password: Secret,
+        plugin: Plugin,
+        nonce: Nonce,
+        channel: impl Into<Channel>,
+    ) -> Self {
+        let channel = channel.into();
         let plugin = match plugin {
-            Plugin::Other(_) => Plugin::NativePassword,
+            Plugin::Other(_) | Plugin::Ed25519 | Plugin::Parsec => Plugin::NativePassword,
+            Plugin::ClearPassword if !channel.is_secure() => Plugin::NativePassword,
             plugin => plugin,
         };
         Self {
             password,
+            awaits: Awaited::from_the_start(&plugin),
             plugin,
-            nonce,
-            secure,
+            data: nonce.to_vec(),
+            channel,
             key: None,
             caps: Capabilities::PROTOCOL_41,
-            awaits_key: false,
             patience: PATIENCE,
         }
     }
@@ -107,14 +138,8 @@ impl ClientAuth {
     /// The plugin's first response: what the login carries.
     #[must_use]
     pub fn response(&self) -> Secret {
-        let response = scramble(&self.plugin, self.password.expose(), &self.nonce);
-        match response.unwrap_or_default() {
-            // As the reference client does: it has a way to say "no password" and "no response".
-            empty if empty.is_empty() && self.plugin == Plugin::CachingSha2Password => {
-                Secret::from([0])
-            }
-            response => response,
-        }
+        // No plugin that can begin fails with a whole nonce.
+        self.first_response().unwrap_or_default()
     }
 
     /// Takes a payload that the server sent after the login.
@@ -125,6 +150,7 @@ impl ClientAuth {
     pub fn receive(&mut self, payload: &[u8]) -> Result<Step, AuthError> {
         self.patience = self.patience.checked_sub(1).ok_or(AuthError::Unexpected("no end"))?;
         match payload.first() {
+            Some(&(b'P' | MORE_DATA)) if self.awaits == Some(Awaited::Salt) => self.salt(payload),
             Some(&ok::HEADER) => Ok(Step::Done(OkPacket::decode(payload, self.caps)?)),
             Some(&err::HEADER) => Err(AuthError::Refused(ErrPacket::decode(payload)?)),
             Some(&SWITCH) => self.switch(payload),
@@ -139,49 +165,89 @@ impl ClientAuth {
             return Err(AuthError::Plugin("mysql_old_password".into()));
         }
         let AuthSwitch { plugin, data } = AuthSwitch::decode(payload)?;
-        if let Plugin::Other(name) = plugin {
-            return Err(AuthError::Plugin(name));
-        }
-        self.nonce = *data.first_chunk::<NONCE_LEN>().ok_or(DecodeError::Truncated("nonce"))?;
+        self.awaits = Awaited::from_the_start(&plugin);
         self.plugin = plugin;
-        self.awaits_key = false;
-        Ok(Step::Send(self.response()))
+        self.data = data;
+        Ok(Step::Send(self.first_response()?))
+    }
+
+    fn first_response(&self) -> Result<Secret, AuthError> {
+        let password = self.password.expose();
+        Ok(match &self.plugin {
+            Plugin::NativePassword => native_password(password, &self.nonce()?),
+            // As the reference client does: it has a way to say "no password" and "no response".
+            Plugin::CachingSha2Password | Plugin::Sha256Password if password.is_empty() => {
+                Secret::from([0])
+            }
+            Plugin::CachingSha2Password => sha2_password(password, &self.nonce()?),
+            Plugin::Sha256Password => match &self.key {
+                _ if self.is_shown() => self.closed_password(),
+                Some(key) => self.encrypted(key)?,
+                None => Secret::from([SHA256_ASK_KEY]),
+            },
+            Plugin::ClearPassword if self.is_shown() => self.closed_password(),
+            Plugin::ClearPassword => return Err(AuthError::Exposed("mysql_clear_password")),
+            Plugin::Ed25519 => ed25519_sign(password, &self.challenge()?),
+            Plugin::Parsec => self.challenge().map(|_| Secret::default())?,
+            Plugin::Other(name) => return Err(AuthError::Plugin(name.clone())),
+        })
     }
 
     fn more_data(&mut self, data: &[u8]) -> Result<Step, AuthError> {
-        if self.plugin != Plugin::CachingSha2Password {
-            return Err(AuthError::Unexpected("more data"));
-        }
-        match data {
-            _ if self.awaits_key => {
-                self.awaits_key = false;
-                self.encrypted(&PublicKey::from_pem(data)?)
+        match (&self.plugin, data) {
+            (Plugin::CachingSha2Password | Plugin::Sha256Password, _) if self.takes_key() => {
+                self.awaits = None;
+                Ok(Step::Send(self.encrypted(&PublicKey::from_pem(data)?)?))
             }
-            [FAST_OK] => Ok(Step::Read),
-            [FULL] => self.full(),
+            (Plugin::CachingSha2Password, [FAST_OK]) => Ok(Step::Read),
+            (Plugin::CachingSha2Password, [FULL]) => self.full(),
             _ => Err(AuthError::Unexpected("more data")),
         }
     }
 
+    /// Whether the server has been asked for its key, and not answered yet.
+    fn takes_key(&self) -> bool {
+        !self.is_shown() && self.key.is_none() && self.awaits == Some(Awaited::Key)
+    }
+
     /// The server wants the password itself.
     fn full(&mut self) -> Result<Step, AuthError> {
-        if self.secure {
-            return Ok(Step::Send(Secret::from(self.closed_password().to_vec())));
+        if self.is_shown() {
+            return Ok(Step::Send(self.closed_password()));
         }
-        if let Some(key) = self.key.clone() {
-            return self.encrypted(&key);
+        if let Some(key) = &self.key {
+            return Ok(Step::Send(self.encrypted(key)?));
         }
-        self.awaits_key = true;
+        self.awaits = Some(Awaited::Key);
         Ok(Step::Send(Secret::from([ASK_KEY])))
     }
 
-    fn encrypted(&self, key: &PublicKey) -> Result<Step, AuthError> {
-        let mut password = self.closed_password();
-        xor_nonce(&mut password, &self.nonce);
-        Ok(Step::Send(Secret::from(key.encrypt(&password)?)))
+    /// parsec's salt; MariaDB marks it as more data only where it looks like something else.
+    fn salt(&mut self, payload: &[u8]) -> Result<Step, AuthError> {
+        self.awaits = None;
+        let salt = ExtSalt::decode(payload.strip_prefix(&[MORE_DATA]).unwrap_or(payload))?;
+        Ok(Step::Send(parsec_sign(self.password.expose(), &salt, &self.challenge()?)))
     }
 
-    fn closed_password(&self) -> Zeroizing<Vec<u8>> {
-        Zeroizing::new([self.password.expose(), &[0]].concat())
+    fn is_shown(&self) -> bool {
+        self.channel.shows_password(&self.plugin)
+    }
+
+    fn encrypted(&self, key: &PublicKey) -> Result<Secret, AuthError> {
+        let mut password = Zeroizing::new(self.closed_password().expose().to_vec());
+        xor_nonce(&mut password, &self.nonce()?);
+        Ok(Secret::from(key.encrypt(&password)?))
+    }
+
+    fn closed_password(&self) -> Secret {
+        Secret::from([self.password.expose(), &[0]].concat())
+    }
+
+    fn nonce(&self) -> Result<Nonce, DecodeError> {
+        self.data.first_chunk().copied().ok_or(DecodeError::Truncated("nonce"))
+    }
+
+    fn challenge(&self) -> Result<Challenge, DecodeError> {
+        self.data[..].try_into().map_err(|_| DecodeError::Invalid("length of the challenge"))
     }
 }

@@ -1,6 +1,6 @@
 //! What a client sends instead of its password.
 
-use super::{Nonce, Plugin, Secret};
+use super::{Nonce, Secret};
 use mysql_common::auth::plugins::{
     caching_sha2_password::scramble_sha256, mysql_native_password::scramble_native,
 };
@@ -15,15 +15,6 @@ pub fn native_password(password: &[u8], nonce: &Nonce) -> Secret {
 #[must_use]
 pub fn sha2_password(password: &[u8], nonce: &Nonce) -> Secret {
     scramble_sha256(nonce, password).map(Secret::from).unwrap_or_default()
-}
-
-/// The first response of a plugin, `None` for one that this crate does not have.
-pub(super) fn scramble(plugin: &Plugin, password: &[u8], nonce: &Nonce) -> Option<Secret> {
-    match plugin {
-        Plugin::NativePassword => Some(native_password(password, nonce)),
-        Plugin::CachingSha2Password => Some(sha2_password(password, nonce)),
-        Plugin::Other(_) => None,
-    }
 }
 
 /// A password as it goes through RSA: closed by a NUL, then XORed with the nonce, over and over.

@@ -1,8 +1,9 @@
 //! Towards a client: is it who it says it is?
 
 use super::{
-    ASK_KEY, AuthSwitch, FAST_OK, FULL, Nonce, Plugin, RsaKeyPair, Secret, more_data, random,
-    scramble::{scramble, xor_nonce},
+    ASK_KEY, AuthSwitch, CHALLENGE_LEN, Challenge, Channel, ExtSalt, FAST_OK, FULL, Nonce, Plugin,
+    RsaKeyPair, SHA256_ASK_KEY, Secret, ed25519_verify, more_data, native_password, parsec_verify,
+    random, scramble::xor_nonce, sha2_password, signature::SIGNATURE_LEN,
 };
 use bytes::{Bytes, BytesMut};
 use std::sync::Arc;
@@ -14,12 +15,12 @@ pub struct Expected {
     /// The account's password; `None` if there is no such account. The client cannot tell a missing
     /// account from a wrong password: the steps are the same.
     pub password: Option<Secret>,
-    /// The account's plugin: [`Plugin::NativePassword`] or [`Plugin::CachingSha2Password`].
+    /// The account's plugin; one that this crate does not have lets nobody in.
     pub plugin: Plugin,
-    /// The nonce of the greeting.
+    /// The nonce of the greeting. Plugins that sign get a challenge of their own.
     pub nonce: Nonce,
-    /// Whether nobody can listen in: TLS, or a unix socket.
-    pub secure: bool,
+    /// How the authentication travels.
+    pub channel: Channel,
     /// The key for passwords over channels that are not secure; without it, full authentication
     /// over them is denied.
     pub key: Option<Arc<RsaKeyPair>>,
@@ -48,6 +49,9 @@ pub struct ServerAuth {
     /// The password to test against: a random one if there is no account.
     password: Secret,
     known: bool,
+    /// What plugins that sign are to sign, and parsec's salt.
+    challenge: Challenge,
+    salt: Option<ExtSalt>,
     state: State,
     outgoing: Option<Bytes>,
 }
@@ -60,6 +64,8 @@ enum State {
     Full,
     /// The client has the public key.
     KeySent,
+    /// The client has parsec's salt.
+    SaltSent,
     Accepted,
     Denied,
 }
@@ -75,8 +81,11 @@ impl ServerAuth {
             random(&mut unknown);
             Secret::from(unknown)
         });
-        let mut auth = Self { expected, password, known, state: State::Denied, outgoing: None };
-        if *plugin == auth.expected.plugin && auth.fits(response) {
+        let mut challenge = [0; CHALLENGE_LEN];
+        random(&mut challenge);
+        let (state, salt) = (State::Denied, None);
+        let mut auth = Self { expected, password, known, challenge, salt, state, outgoing: None };
+        if *plugin == auth.expected.plugin && !plugin.signs() && auth.fits(response) {
             auth.state = auth.judge(response);
         } else if can_switch {
             auth.state = auth.switch();
@@ -93,7 +102,7 @@ impl ServerAuth {
         match self.state {
             State::Accepted => Step::Accept,
             State::Denied => Step::Deny,
-            State::Switched | State::Full | State::KeySent => Step::Read,
+            State::Switched | State::Full | State::KeySent | State::SaltSent => Step::Read,
         }
     }
 
@@ -101,43 +110,73 @@ impl ServerAuth {
     pub fn receive(&mut self, payload: &[u8]) {
         self.state = match self.state {
             State::Switched if self.fits(payload) => self.judge(payload),
-            State::Full if self.expected.secure => self.compare_clear(payload),
+            State::Full if self.is_shown() => self.compare_clear(payload),
             State::Full if *payload == [ASK_KEY] => self.send_key(),
             State::Full | State::KeySent => self.compare_encrypted(payload),
+            State::SaltSent => self.compare_parsec(payload),
             State::Switched | State::Accepted | State::Denied => State::Denied,
         };
     }
 
     /// Whether a first response can be one of the account's plugin.
     fn fits(&self, response: &[u8]) -> bool {
-        let full = match self.expected.plugin {
-            Plugin::NativePassword => 20,
-            Plugin::CachingSha2Password => 32,
-            Plugin::Other(_) => return false,
-        };
-        response.len() == full || is_empty_password(response)
+        match self.expected.plugin {
+            Plugin::NativePassword => response.len() == 20 || is_empty_password(response),
+            Plugin::CachingSha2Password => response.len() == 32 || is_empty_password(response),
+            // The password itself, closed by a NUL, in whatever form.
+            Plugin::ClearPassword => self.is_shown(),
+            Plugin::Sha256Password => true,
+            Plugin::Ed25519 => response.len() == SIGNATURE_LEN,
+            Plugin::Parsec => response.is_empty(),
+            Plugin::Other(_) => false,
+        }
     }
 
     fn switch(&mut self) -> State {
         let Expected { plugin, nonce, .. } = &self.expected;
-        if matches!(plugin, Plugin::Other(_)) {
-            return State::Denied;
-        }
+        let data = match plugin {
+            Plugin::Other(_) => return State::Denied,
+            // Asking for it would make the client show its password to everybody.
+            Plugin::ClearPassword if !self.is_shown() => return State::Denied,
+            plugin if plugin.signs() => self.challenge.to_vec(),
+            _ => nonce.to_vec(),
+        };
         let mut payload = BytesMut::new();
-        AuthSwitch { plugin: plugin.clone(), data: nonce.to_vec() }.encode(&mut payload);
+        AuthSwitch { plugin: plugin.clone(), data }.encode(&mut payload);
         self.outgoing = Some(payload.freeze());
         State::Switched
     }
 
     /// Judges a first response that fits.
     fn judge(&mut self, response: &[u8]) -> State {
-        let Expected { plugin, nonce, full, .. } = &self.expected;
-        let wanted = scramble(plugin, self.password.expose(), nonce).unwrap_or_default();
+        let Expected { plugin, nonce, .. } = &self.expected;
+        let password = self.password.expose();
+        match plugin {
+            Plugin::NativePassword => {
+                self.judge_scramble(response, native_password(password, nonce))
+            }
+            Plugin::CachingSha2Password => {
+                self.judge_scramble(response, sha2_password(password, nonce))
+            }
+            Plugin::ClearPassword => self.compare_clear(response),
+            Plugin::Sha256Password if is_empty_password(response) => {
+                self.verdict(password.is_empty())
+            }
+            Plugin::Sha256Password if self.is_shown() => self.compare_clear(response),
+            Plugin::Sha256Password if *response == [SHA256_ASK_KEY] => self.send_key(),
+            Plugin::Sha256Password => self.compare_encrypted(response),
+            Plugin::Ed25519 => self.verdict(ed25519_verify(password, &self.challenge, response)),
+            Plugin::Parsec => self.send_salt(),
+            Plugin::Other(_) => State::Denied,
+        }
+    }
+
+    fn judge_scramble(&mut self, response: &[u8], wanted: Secret) -> State {
         if is_empty_password(response) || wanted.is_empty() {
             return self.verdict(is_empty_password(response) && wanted.is_empty());
         }
-        let caching = *plugin == Plugin::CachingSha2Password;
-        if caching && *full {
+        let caching = self.expected.plugin == Plugin::CachingSha2Password;
+        if caching && self.expected.full {
             self.outgoing = Some(more_data(&[FULL]));
             return State::Full;
         }
@@ -145,6 +184,20 @@ impl ServerAuth {
         if caching && right && self.known {
             self.outgoing = Some(more_data(&[FAST_OK]));
         }
+        self.verdict(right)
+    }
+
+    fn send_salt(&mut self) -> State {
+        let salt = ExtSalt::random();
+        self.outgoing = Some(salt.encode());
+        self.salt = Some(salt);
+        State::SaltSent
+    }
+
+    fn compare_parsec(&self, response: &[u8]) -> State {
+        let right = self.salt.as_ref().is_some_and(|salt| {
+            parsec_verify(self.password.expose(), salt, &self.challenge, response)
+        });
         self.verdict(right)
     }
 
@@ -169,6 +222,10 @@ impl ServerAuth {
         let mut plain: Zeroizing<Vec<u8>> = plain;
         xor_nonce(&mut plain, &self.expected.nonce);
         self.compare_clear(&plain)
+    }
+
+    fn is_shown(&self) -> bool {
+        self.expected.channel.shows_password(&self.expected.plugin)
     }
 
     fn verdict(&self, right: bool) -> State {

@@ -53,7 +53,8 @@ impl Contexts {
         (self.body.len() < plain.len()).then_some(&self.body)
     }
 
-    /// A body uncompressed, which has to give `len` bytes. Takes no more memory than those.
+    /// A body uncompressed, which has to give `len` bytes; with zlib it may give less, and more may
+    /// stand behind its end, since servers look at neither. Takes no more memory than those.
     pub(super) fn uncompress(
         &mut self,
         method: Method,
@@ -67,9 +68,14 @@ impl Contexts {
             Method::Zstd { .. } => {
                 let unzstd = self.unzstd.get_or_insert_with(DCtx::create);
                 unzstd.decompress(&mut plain, body).map_err(|_| CompressError::Corrupt)?;
+                if plain.len() != len {
+                    return Err(CompressError::Length { promised: len });
+                }
             }
         }
-        (plain.len() == len).then_some(plain).ok_or(CompressError::Length { promised: len })
+        // What was promised and is not there is not kept.
+        plain.shrink_to_fit();
+        Ok(plain)
     }
 
     fn inflate(
@@ -82,8 +88,8 @@ impl Contexts {
         inflate.reset(true);
         let status = inflate.decompress_vec(body, plain, FlushDecompress::Finish);
         match status.map_err(io::Error::from) {
-            Ok(Status::StreamEnd) if inflate.total_in() == body.len() as u64 => Ok(()),
-            // Bytes behind the end, or no room for all that it gives.
+            Ok(Status::StreamEnd) => Ok(()),
+            // It is cut, or there is no room for all that it gives.
             Ok(_) => Err(CompressError::Length { promised: len }),
             Err(_) => Err(CompressError::Corrupt),
         }

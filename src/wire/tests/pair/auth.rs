@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use wire::{
     Capabilities, Greeting, LoginRequest, OkPacket, Status,
     auth::{
-        AuthSwitch, ClientAuth, Plugin, PublicKey, RsaKeyPair, Secret, ServerAuth,
+        AuthSwitch, ClientAuth, ExtSalt, Plugin, PublicKey, RsaKeyPair, Secret, ServerAuth,
         client::{self, AuthError},
         random_nonce,
         server::{self, Expected},
@@ -16,7 +16,8 @@ use wire::{
 const CAPS: Capabilities = Capabilities::PROTOCOL_41
     .union(Capabilities::LONG_PASSWORD)
     .union(Capabilities::SECURE_CONNECTION)
-    .union(Capabilities::PLUGIN_AUTH);
+    .union(Capabilities::PLUGIN_AUTH)
+    .union(Capabilities::PLUGIN_AUTH_LENENC_CLIENT_DATA);
 
 const PASSWORD: &str = "correct horse battery staple";
 
@@ -103,7 +104,7 @@ impl Setting {
             password: self.account.map(Secret::from),
             plugin: self.account_plugin.clone(),
             nonce: greeting.nonce,
-            secure: self.secure,
+            channel: self.secure.into(),
             key: self.key.then(key),
             full: self.full,
         };
@@ -151,8 +152,15 @@ fn converse(mut server: ServerAuth, mut client: ClientAuth, login: Vec<u8>) -> L
 
 /// Every combination of plugins, channel, key and passwords.
 fn every_setting() -> Vec<Setting> {
-    let plugins = [Plugin::NativePassword, Plugin::CachingSha2Password];
-    let greetings = [plugins[0].clone(), plugins[1].clone(), Plugin::Other("auth_other".into())];
+    let plugins = [
+        Plugin::NativePassword,
+        Plugin::CachingSha2Password,
+        Plugin::Sha256Password,
+        Plugin::ClearPassword,
+        Plugin::Ed25519,
+        Plugin::Parsec,
+    ];
+    let greetings = [&plugins[..], &[Plugin::Other("auth_other".into())]].concat();
     let passwords = [
         (Some(PASSWORD), PASSWORD),
         (Some(PASSWORD), "wrong"),
@@ -190,9 +198,15 @@ fn the_right_password_and_only_the_right_one_is_let_in() {
     for setting in every_setting() {
         let login = setting.run();
         let right = setting.account == Some(setting.password);
-        // Only full authentication over an open channel needs the key.
-        let full = setting.full && setting.account_plugin == Plugin::CachingSha2Password;
-        let possible = !full || setting.secure || setting.key || setting.password.is_empty();
+        let possible = match setting.account_plugin {
+            Plugin::ClearPassword => setting.secure,
+            // Only the password itself over an open channel needs the key.
+            Plugin::Sha256Password => setting.secure || setting.key || setting.password.is_empty(),
+            Plugin::CachingSha2Password => {
+                !setting.full || setting.secure || setting.key || setting.password.is_empty()
+            }
+            _ => true,
+        };
         assert_eq!(login.accepted, right && possible, "{setting:?}");
         assert_eq!(login.error, None, "{setting:?}");
     }
@@ -204,10 +218,13 @@ fn passwords_go_over_secure_channels_only() {
         let login = setting.run();
         let password = setting.password.as_bytes();
         let shown = |bytes: &[u8]| bytes.windows(password.len()).any(|part| part == password);
-        assert!(!shown(&login.login), "{setting:?}");
         let clear = login.sent.iter().any(|(_, payload)| shown(payload));
-        let asked = login.sent.iter().any(|(_, payload)| *payload == [1, 4]);
-        assert_eq!(clear, asked && setting.secure, "{setting:?}");
+        if !setting.secure {
+            assert!(!clear && !shown(&login.login), "{setting:?}");
+        } else if setting.account_plugin == Plugin::CachingSha2Password {
+            let asked = login.sent.iter().any(|(_, payload)| *payload == [1, 4]);
+            assert_eq!(clear, asked, "{setting:?}");
+        }
     }
 }
 
@@ -260,9 +277,94 @@ fn a_switch_leads_to_the_accounts_plugin() {
     assert_eq!(login.sent[2], (Side::Server, vec![1, 3]));
 }
 
+#[test]
+fn steps_of_sha256_password() {
+    let plain = Setting::new(Plugin::Sha256Password);
+    let tls = Setting { secure: true, ..plain.clone() }.run();
+    assert!(tls.accepted && tls.sent.is_empty(), "the login carries the password");
+    let rsa = plain.run();
+    assert!(rsa.accepted);
+    assert!(rsa.sent[0].1.starts_with(b"\x01-----BEGIN PUBLIC KEY-----\n"));
+    assert_eq!((rsa.sent[1].0, rsa.sent[1].1.len()), (Side::Client, 256));
+    let pinned = Setting { pinned: true, ..plain }.run();
+    assert!(pinned.accepted && pinned.sent.is_empty(), "nobody asks for a key that is known");
+}
+
+#[test]
+fn steps_of_those_that_sign() {
+    let mut setting = Setting::new(Plugin::Ed25519);
+    setting.greeting_plugin = Plugin::NativePassword;
+    let login = setting.run();
+    assert!(login.accepted);
+    let shape = |login: &Login| {
+        login.sent.iter().map(|(side, payload)| (*side, payload.len())).collect::<Vec<_>>()
+    };
+    let name = "client_ed25519".len();
+    assert_eq!(shape(&login), [(Side::Server, 1 + name + 1 + 32), (Side::Client, 64)]);
+    setting.account_plugin = Plugin::Parsec;
+    let login = setting.run();
+    assert!(login.accepted);
+    let name = "parsec".len();
+    assert_eq!(
+        shape(&login),
+        [
+            (Side::Server, 1 + name + 1 + 32),
+            (Side::Client, 0),
+            (Side::Server, 2 + 18),
+            (Side::Client, 32 + 64),
+        ]
+    );
+    assert_eq!(login.sent[2].1[..2], *b"P\0");
+}
+
+#[test]
+fn a_challenge_may_end_in_a_nul() {
+    let data = [&[7; 31][..], &[0]].concat();
+    let switch = AuthSwitch { plugin: Plugin::Ed25519, data };
+    let mut payload = BytesMut::new();
+    switch.encode(&mut payload);
+    assert_eq!(AuthSwitch::decode(&payload), Ok(switch));
+    let sent = client(Plugin::NativePassword).receive(&payload);
+    assert!(matches!(sent, Ok(client::Step::Send(signature)) if signature.expose().len() == 64));
+}
+
+#[test]
+fn a_password_is_not_shown_to_whoever_asks() {
+    let error = client(Plugin::NativePassword).receive(&switch_to("mysql_clear_password"));
+    assert_eq!(error, Err(AuthError::Exposed("mysql_clear_password")));
+    let begun = ClientAuth::new(Secret::from(PASSWORD), Plugin::ClearPassword, [7; 20], false);
+    assert_eq!(begun.plugin(), &Plugin::NativePassword);
+    assert!(!begun.response().expose().starts_with(PASSWORD.as_bytes()));
+}
+
+#[test]
+fn salts_that_are_none_are_errors() {
+    let parsec = || {
+        let mut asking = client(Plugin::NativePassword);
+        let mut payload = BytesMut::new();
+        AuthSwitch { plugin: Plugin::Parsec, data: vec![1; 32] }.encode(&mut payload);
+        assert_eq!(asking.receive(&payload), Ok(client::Step::Send(Secret::default())));
+        asking
+    };
+    for payload in [&b"P"[..], b"P\0", b"P\x04salt", b"\x01Q\0salt"] {
+        let result = parsec().receive(payload);
+        assert!(matches!(result, Err(AuthError::Malformed(_))), "{payload:?}: {result:?}");
+    }
+    for payload in [&b"P\0a salt"[..], b"\x01P\x03a salt"] {
+        let mut asking = parsec();
+        let result = asking.receive(payload);
+        assert!(matches!(result, Ok(client::Step::Send(_))), "{payload:?}: {result:?}");
+        let again = asking.receive(payload);
+        assert!(matches!(again, Err(AuthError::Unexpected(_))), "a salt is asked for once");
+    }
+    // A challenge of another length.
+    let result = client(Plugin::NativePassword).receive(b"\xFEparsec\0short");
+    assert!(matches!(result, Err(AuthError::Malformed(_))), "{result:?}");
+}
+
 fn expected(plugin: Plugin) -> Expected {
     let password = Some(Secret::from(PASSWORD));
-    Expected { password, plugin, nonce: [7; 20], secure: false, key: None, full: false }
+    Expected { password, plugin, nonce: [7; 20], channel: false.into(), key: None, full: false }
 }
 
 #[test]
@@ -320,8 +422,7 @@ fn switch_to(name: &str) -> Vec<u8> {
 #[test]
 fn plugins_that_are_not_there_are_named() {
     for (payload, name) in [
-        (switch_to("mysql_clear_password"), "mysql_clear_password"),
-        (switch_to("sha256_password"), "sha256_password"),
+        (switch_to("authentication_windows_client"), "authentication_windows_client"),
         (vec![0xFE], "mysql_old_password"),
     ] {
         let error = client(Plugin::NativePassword).receive(&payload).unwrap_err();
@@ -380,4 +481,46 @@ fn scrambles_are_the_known_ones() {
     assert_eq!(sha2, "c76e2898612a4cf042c77fa8c4702c4c64c0c2c557c53c4d75595aaa6abae809");
     assert!(wire::auth::native_password(b"", nonce).is_empty());
     assert!(wire::auth::sha2_password(b"", nonce).is_empty());
+}
+
+/// Against vectors computed apart: ed25519's by the formulas of RFC 8032 in plain integers, and its
+/// public key is the one that MariaDB 10.11 keeps; parsec's by another library.
+#[test]
+fn signatures_are_the_known_ones() {
+    let ascending = |from: u8| std::array::from_fn::<u8, 32, _>(|at| from + at as u8);
+    let (challenge, own) = (ascending(0), ascending(32));
+    let hex =
+        |secret: Secret| secret.expose().iter().map(|b| format!("{b:02x}")).collect::<String>();
+    assert_eq!(
+        hex(wire::auth::ed25519_sign(b"secret", &challenge)),
+        "546c3e9311d19ee389d1ae5d945821bfe459423910136f16b3bd2ae89fd7d63b\
+         449e689f4be812891a85b8f999076446d92adb83d0707215aaa60b5a23220907"
+    );
+    let own_hex = "202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f";
+    for (password, factor, signature) in [
+        (
+            &b"secret"[..],
+            0,
+            "c6e80a8055cdf0f2b05991775e1ab8e00afb9f240a63146fa06d4250b7091f50\
+             5865c60b2a6fdb2c4a7367f7d8d3cbed388491b7a081345dfea9d3aeaa5c390e",
+        ),
+        (
+            b"secret",
+            3,
+            "dd2004ba887c1295b9447ce1f811527c597ce23f2fa4ff29c0b6b3f0a8f53175\
+             a7795fd44908724435a8335a2a420e5672b24bedc140949eee237cef6c0aa707",
+        ),
+        (
+            b"",
+            0,
+            "249012f77ba5676ec057c26043f4617e0874cfe07e12331db08fde9db4921d69\
+             09e02970fb83bd4fe89a22e9c56f958d9b210f38cdef6ebe6d9446a0b061810b",
+        ),
+    ] {
+        let salt = ExtSalt { factor, salt: b"abcdefghijklmnopqr".to_vec() };
+        let made = wire::auth::parsec_sign_with(password, &salt, &challenge, &own);
+        assert!(wire::auth::parsec_verify(password, &salt, &challenge, made.expose()));
+        assert!(!wire::auth::parsec_verify(b"another", &salt, &challenge, made.expose()));
+        assert_eq!(hex(made), format!("{own_hex}{signature}"));
+    }
 }

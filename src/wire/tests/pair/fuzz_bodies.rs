@@ -8,7 +8,8 @@ use wire::{
     Capabilities, CommandCode, DecodeError, EofPacket, ErrPacket, Greeting, LoginRequest, OkPacket,
     ReplyScanner, Scan,
     auth::{
-        AuthSwitch, ClientAuth, Plugin, PublicKey, RsaKeyPair, Secret, ServerAuth, client, server,
+        AuthSwitch, ClientAuth, Plugin, PublicKey, RelayAuth, RsaKeyPair, Secret, ServerAuth,
+        client, relay, server,
     },
     column::Column,
     command::{ChangeUser, Execute, LongData, Query, admin, statement},
@@ -185,24 +186,32 @@ fn events(command: CommandCode, caps: Capabilities, data: &[u8], step: usize) ->
 
 /// Whatever the client sends, it is not let in: the password cannot be guessed.
 pub(crate) fn auth_server(data: &[u8]) {
-    let Some((&[flags, response_len], data)) = data.split_first_chunk() else { return };
+    let Some((&[flags, plugins, response_len], data)) = data.split_first_chunk() else { return };
     let flag = |bit: u8| flags & (1 << bit) != 0;
-    let plugin = |bit| if flag(bit) { Plugin::NativePassword } else { Plugin::CachingSha2Password };
+    let plugin = |bits: u8| match bits & 7 {
+        0 => Plugin::CachingSha2Password,
+        1 => Plugin::NativePassword,
+        2 => Plugin::Sha256Password,
+        3 => Plugin::ClearPassword,
+        4 => Plugin::Ed25519,
+        5 => Plugin::Parsec,
+        _ => Plugin::Other("auth_other".into()),
+    };
     let expected = server::Expected {
         password: flag(0).then(|| Secret::from("never guessed")),
-        plugin: plugin(1),
+        plugin: plugin(plugins),
         nonce: [7; 20],
-        secure: flag(2),
+        channel: flag(1).into(),
         key: None,
-        full: flag(3),
+        full: flag(2),
     };
     let (response, mut data) = data.split_at(data.len().min(response_len.into()));
-    let mut auth = ServerAuth::new(expected, &plugin(4), flag(5), response);
+    let mut auth = ServerAuth::new(expected, &plugin(plugins >> 3), flag(3), response);
     for _ in 0..8 {
         match auth.step() {
             server::Step::Send(_) => {}
             server::Step::Read => {
-                let (payload, rest) = data.split_at(data.len().min(33));
+                let (payload, rest) = data.split_at(data.len().min(97));
                 auth.receive(payload);
                 data = rest;
             }
@@ -217,7 +226,13 @@ pub(crate) fn auth_server(data: &[u8]) {
 pub(crate) fn auth_client(data: &[u8]) {
     const PASSWORD: &[u8] = b"a password of some length";
     let Some((flags, mut data)) = data.split_first() else { return };
-    let plugin = if flags & 1 == 0 { Plugin::NativePassword } else { Plugin::CachingSha2Password };
+    let plugin = match flags & 7 {
+        0 => Plugin::NativePassword,
+        1 => Plugin::CachingSha2Password,
+        2 => Plugin::Sha256Password,
+        3 => Plugin::ClearPassword,
+        _ => Plugin::Parsec,
+    };
     let mut auth = ClientAuth::new(Secret::from(PASSWORD), plugin, [7; 20], false);
     while let Some((len, rest)) = data.split_first() {
         let (payload, rest) = rest.split_at(rest.len().min(usize::from(*len)));
@@ -232,6 +247,37 @@ pub(crate) fn auth_client(data: &[u8]) {
     }
     let decode = AuthSwitch::decode;
     comes_back(decode(data), AuthSwitch::encode, decode);
+}
+
+/// Whatever both sides send, a login through a relay ends, and no password is shown on a hop that
+/// is not secure: without a key of its own the relay never has one.
+pub(crate) fn auth_relay(data: &[u8]) {
+    let Some((&[flags, plugin], mut data)) = data.split_first_chunk() else { return };
+    let hops =
+        relay::Hops { client: (flags & 1 != 0).into(), server: (flags & 2 != 0).into(), key: None };
+    let secure = hops.client.is_secure() && hops.server.is_secure();
+    let plugin = match plugin & 3 {
+        0 => Plugin::CachingSha2Password,
+        1 => Plugin::Sha256Password,
+        2 => Plugin::ClearPassword,
+        _ => Plugin::Other("dialog".into()),
+    };
+    let mut auth = RelayAuth::new(hops, plugin, [7; 20]);
+    while let Some((head, rest)) = data.split_first() {
+        let (payload, rest) = rest.split_at(rest.len().min(usize::from(*head >> 1)));
+        data = rest;
+        let from_client = head & 1 == 0;
+        let step = if from_client { auth.client(payload) } else { auth.server(payload) };
+        match step {
+            Ok(relay::Step::Verdict(verdict)) => {
+                assert!(!from_client && verdict == payload);
+                return;
+            }
+            Ok(relay::Step::Client(_) | relay::Step::Tell(_)) => assert!(!from_client),
+            Ok(relay::Step::Server(_)) => assert!(from_client || !secure),
+            Err(_) => return,
+        }
+    }
 }
 
 /// Keys come from files.
@@ -338,6 +384,7 @@ mod tests {
         fn authentication_of_any_bytes(data in bytes()) {
             auth_server(&data);
             auth_client(&data);
+            auth_relay(&data);
             key(&data);
         }
     }
@@ -346,7 +393,7 @@ mod tests {
     #[test]
     fn seeds() {
         type Target = (&'static str, fn(&[u8]));
-        let targets: [Target; 12] = [
+        let targets: [Target; 13] = [
             ("packet", packet),
             ("greeting", greeting),
             ("login", login),
@@ -358,6 +405,7 @@ mod tests {
             ("reply", reply),
             ("auth_server", auth_server),
             ("auth_client", auth_client),
+            ("auth_relay", auth_relay),
             ("key", key),
         ];
         let seeds = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/seeds");

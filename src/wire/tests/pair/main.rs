@@ -8,5 +8,6 @@ mod fuzz_bodies;
 mod logins;
 mod packets;
 mod recorded;
+mod relay;
 mod replies;
 mod round_trips;

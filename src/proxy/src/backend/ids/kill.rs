@@ -67,7 +67,9 @@ async fn run(
                 let own = order.command(&command, held.ids.lease.thread_id);
                 return send(held, own).await;
             }
+            let elsewhere = |lease: &Lease| !Arc::ptr_eq(&lease.backend, &held.ids.lease.backend);
             let reply = match victim.last_used() {
+                Some(lease) if held.ids.alone && elsewhere(&lease) => break,
                 Some(lease) => strike(held, me, &command, &order, &victim, &lease).await?,
                 None => stand_in(held, &command, &order, &victim).await?,
             };

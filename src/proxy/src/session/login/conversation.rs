@@ -7,14 +7,23 @@ use crate::{
 use chain::{Error, Origin};
 use tokio_rustls::{TlsAcceptor, TlsStream};
 use wire::{
+    compress::{End, Method},
     err::{ErrPacket, codes},
     packet::{HEADER_LEN, Header, Message},
 };
 
+/// A client that asks for more gets this: the highest levels take tens of milliseconds for a frame,
+/// for which other sessions would have to wait.
+const MAX_ZSTD_LEVEL: u8 = 9;
+
 impl Client {
     /// The next message of a login, which has the sequence id `seq`. Like a server, it does not
     /// wait for the rest of a packet whose header is wrong.
-    pub(super) async fn said(&mut self, seq: u8, limit: usize) -> Result<Message, Error> {
+    pub(in crate::session) async fn said(
+        &mut self,
+        seq: u8,
+        limit: usize,
+    ) -> Result<Message, Error> {
         while self.read.len() < HEADER_LEN {
             if self.fill().await? == 0 {
                 return Err(Error::client("the client closed during the login"));
@@ -34,9 +43,18 @@ impl Client {
         }
     }
 
+    /// Goes on with compression, behind the OK.
+    pub(in crate::session) fn compress(&mut self, method: Method) {
+        let method = match method {
+            Method::Zstd { level } => Method::Zstd { level: level.min(MAX_ZSTD_LEVEL) },
+            zlib => zlib,
+        };
+        self.io.compress(method, End::Server, self.read.split());
+    }
+
     /// Goes on under TLS. Whatever came behind the request is part of the TLS handshake: nothing of
     /// it is taken for the client's words.
-    pub(super) async fn upgrade(&mut self, tls: &TlsAcceptor) -> Result<(), Error> {
+    pub(in crate::session) async fn upgrade(&mut self, tls: &TlsAcceptor) -> Result<(), Error> {
         let ahead = self.read.split().freeze();
         let plain = std::mem::replace(&mut self.io, Stream::Closed).put_back(ahead);
         let secured = tls.accept(plain).await;
@@ -46,12 +64,12 @@ impl Client {
     }
 }
 
-pub(super) async fn bad_handshake(client: &mut Client, seq: u8) -> Error {
+pub(in crate::session) async fn bad_handshake(client: &mut Client, seq: u8) -> Error {
     denied(client, seq, &ErrPacket::new(codes::ER_HANDSHAKE_ERROR, "Bad handshake")).await
 }
 
 /// Tells the client why it is not let in. That it may not hear it changes nothing.
-pub(super) async fn denied(client: &mut Client, seq: u8, refusal: &ErrPacket) -> Error {
+pub(in crate::session) async fn denied(client: &mut Client, seq: u8, refusal: &ErrPacket) -> Error {
     let _ = refuse(client, seq, refusal).await;
     Error::client(Denied(refusal.code))
 }

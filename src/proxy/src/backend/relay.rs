@@ -1,0 +1,289 @@
+//! Connections on which clients log in by themselves: the server's greeting comes first, the login
+//! is the client's, and the connection is one session's for as long as it is open.
+
+use super::{
+    Backend, Backends, Key,
+    connect::{ConnectError, LIMIT, Vendor, secured, send},
+    identity,
+    lasting::Lasting,
+    link::{Link, read_message},
+    schema::Schema,
+};
+use crate::{
+    config::{self, Account},
+    stream::Stream,
+};
+use bytes::{Bytes, BytesMut};
+use chain::{Error, Hostgroup, Session, error::code};
+use std::{
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::Instant,
+};
+use tokio::{runtime::Handle, sync::OwnedSemaphorePermit};
+use wire::{
+    auth::{Channel, Secret},
+    capability::Capabilities,
+    command::ChangeUser,
+    compress::{End, Method},
+    err::ErrPacket,
+    greeting::Greeting,
+    login::LoginRequest,
+};
+
+/// A connection whose server has greeted, and on which nobody is logged in.
+pub(crate) struct Met {
+    pub(crate) greeting: Greeting,
+    pub(crate) backend: Arc<Backend>,
+    io: Stream,
+    read: BytesMut,
+    /// The sequence id of the next packet to the server.
+    seq: u8,
+    compression: Option<Method>,
+    /// What the login says.
+    capabilities: Capabilities,
+    room: OwnedSemaphorePermit,
+}
+
+/// The server's half of an authentication that a client goes through.
+pub(crate) struct Far<'a> {
+    io: &'a mut Stream,
+    read: &'a mut BytesMut,
+    /// The sequence id of the next packet to the server.
+    seq: &'a mut u8,
+    /// What the first response goes in.
+    opening: Option<Opening>,
+}
+
+/// What an authentication begins with.
+enum Opening {
+    Login(LoginRequest),
+    Change(ChangeUser, Capabilities),
+}
+
+/// Where a session's own connection goes when the session's stack is gone: it is nobody else's, so
+/// not to a pool. Says goodbye to the server when it is dropped.
+#[derive(Default)]
+pub(crate) struct Home(Arc<Mutex<Option<Link>>>);
+
+/// The way back to a [`Home`] that may be gone.
+pub(crate) struct WayHome(Weak<Mutex<Option<Link>>>);
+
+/// Why no server has greeted.
+pub(crate) enum Unmet {
+    /// One has refused, in its own words.
+    Refused(ErrPacket),
+    Failed(Error),
+}
+
+impl Backends {
+    /// Connects to the server of the hostgroup that has the fewest sessions for its weight, else to
+    /// the others, again and again until the budget is used up or one of them says no.
+    pub(crate) async fn greet(
+        &self,
+        group: &Hostgroup,
+        settings: &config::Backend,
+    ) -> Result<Met, Unmet> {
+        let deadline = Instant::now() + settings.connect_budget;
+        let mut servers: Vec<_> = group.servers.iter().filter(|server| server.weight > 0).collect();
+        servers.sort_by_key(|server| {
+            u64::from(server.load.attached()) * 1000 / u64::from(server.weight)
+        });
+        loop {
+            let (mut refusal, mut failures) = (None, Vec::new());
+            for backend in servers.iter().filter_map(|server| self.get(server)) {
+                match backend.greet(deadline).await {
+                    Ok(greeted) => return Ok(greeted),
+                    Err(ConnectError::Refused(error)) => refusal = Some(error),
+                    Err(error) => failures.push(format!("{}: {error}", backend.server.name)),
+                }
+            }
+            if let Some(refusal) = refusal {
+                return Err(Unmet::Refused(refusal));
+            }
+            if Instant::now() + settings.connect_retry_delay >= deadline {
+                let (id, budget) = (group.id, settings.connect_budget);
+                let tried = failures.join("; ");
+                let text = format!("no server of hostgroup {id} within {budget:?} ({tried})");
+                let error = Error::backend(text).with_code(code::CONNECT_BUDGET, *b"08S01");
+                return Err(Unmet::Failed(error));
+            }
+            tokio::time::sleep(settings.connect_retry_delay).await;
+        }
+    }
+}
+
+impl Backend {
+    async fn greet(self: &Arc<Self>, deadline: Instant) -> Result<Met, ConnectError> {
+        let room = loop {
+            // Each idle connection that comes back makes way.
+            if let Some(room) = self.room(deadline, self.returned.notified()).await? {
+                break room;
+            }
+        };
+        let timeout = self.connect_timeout();
+        let greeted = async {
+            let mut io = self.endpoint.connect().await?;
+            let mut read = BytesMut::new();
+            let message = read_message(&mut io, &mut read, LIMIT).await?;
+            let greeting = Greeting::decode(&message.payload())?;
+            let (backend, seq) = (self.clone(), message.next_seq);
+            let capabilities = Capabilities::EMPTY;
+            Ok(Met { greeting, backend, io, read, seq, compression: None, capabilities, room })
+        };
+        let greeted = tokio::time::timeout(timeout, greeted).await;
+        let greeted = greeted.unwrap_or(Err(ConnectError::Timeout(timeout)));
+        if greeted.is_err() {
+            self.metrics.connected(false);
+        }
+        greeted
+    }
+}
+
+impl Met {
+    /// Makes of the client's login the one for the server: this hop has TLS and compression of its
+    /// own. TLS begins here, if both sides want it.
+    pub(crate) async fn prepare(&mut self, login: &mut LoginRequest) -> Result<(), ConnectError> {
+        let theirs = self.greeting.capabilities;
+        let hop = Capabilities::COMPRESS
+            .union(Capabilities::ZSTD_COMPRESSION_ALGORITHM)
+            .union(Capabilities::SSL);
+        login.capabilities = login.capabilities.intersection(theirs).difference(hop);
+        let told = theirs.intersection(Capabilities::CONNECT_ATTRS);
+        login.capabilities = login.capabilities.union(told);
+        let offered = |method: &Method| theirs.contains(method.capability());
+        self.compression = self.backend.endpoint.compression.filter(offered);
+        if let Some(method) = self.compression {
+            login.capabilities = login.capabilities.union(method.capability());
+            login.zstd_level = method.level();
+        }
+        self.capabilities = login.capabilities;
+        let io = std::mem::replace(&mut self.io, Stream::Closed);
+        (self.io, self.seq) = secured(&self.backend, io, &self.greeting, login, self.seq).await?;
+        Ok(())
+    }
+
+    /// What the way to the server lets others see.
+    pub(crate) fn channel(&self) -> Channel {
+        self.io.channel()
+    }
+
+    /// Begins the client's authentication with this login.
+    pub(crate) fn log_in(&mut self, login: LoginRequest) -> Far<'_> {
+        let opening = Some(Opening::Login(login));
+        Far { io: &mut self.io, read: &mut self.read, seq: &mut self.seq, opening }
+    }
+
+    /// The session's connection, now that its client is logged in.
+    pub(crate) fn enter(mut self, session: &Session, account: &Account, home: &Home) -> Link {
+        self.backend.metrics.connected(true);
+        if let Some(method) = self.compression {
+            self.io.compress(method, End::Client, self.read);
+        }
+        let mariadb = self.greeting.is_mariadb();
+        Link {
+            io: self.io,
+            key: Key::of(session, account),
+            account: account.clone(),
+            vendor: if mariadb { Vendor::MariaDb } else { Vendor::MySql },
+            version: sql::Server::from_version(&self.greeting.version()),
+            nonce: self.greeting.nonce,
+            plugin: self.greeting.plugin,
+            capabilities: self.capabilities,
+            attributes: identity::attributes(session),
+            lease: None,
+            lasting: Lasting::of(session.capabilities),
+            thread_id: self.greeting.thread_id,
+            schema: Schema::Unknown,
+            opened: Instant::now(),
+            was_reset: false,
+            home: Some(home.way()),
+            backend: self.backend,
+            _room: self.room,
+        }
+    }
+}
+
+impl<'a> Far<'a> {
+    /// Begins an authentication on the session's connection. `read` and `seq` are for its time
+    /// alone.
+    pub(crate) fn change(
+        link: &'a mut Link,
+        change: ChangeUser,
+        read: &'a mut BytesMut,
+        seq: &'a mut u8,
+    ) -> Self {
+        let opening = Some(Opening::Change(change, link.capabilities));
+        Self { io: &mut link.io, read, seq, opening }
+    }
+
+    /// Sends the client's response; the first one within what the authentication begins with.
+    pub(crate) async fn send(&mut self, response: &Secret) -> Result<(), ConnectError> {
+        *self.seq = match self.opening.take() {
+            Some(opening) => send(self.io, *self.seq, &opening.with(response)).await?,
+            None => send(self.io, *self.seq, response.expose()).await?,
+        };
+        Ok(())
+    }
+
+    /// The server's next payload. Cancelling it loses nothing.
+    pub(crate) async fn receive(&mut self) -> Result<Bytes, ConnectError> {
+        let message = read_message(self.io, self.read, LIMIT).await?;
+        *self.seq = message.next_seq;
+        Ok(message.payload())
+    }
+}
+
+impl Opening {
+    fn with(self, response: &Secret) -> Bytes {
+        let mut payload = BytesMut::new();
+        match self {
+            Self::Login(login) => {
+                LoginRequest { auth_response: response.clone(), ..login }.encode(&mut payload);
+            }
+            Self::Change(change, capabilities) => {
+                let change = ChangeUser { auth_response: response.clone(), ..change };
+                change.encode(&mut payload, capabilities);
+            }
+        }
+        payload.freeze()
+    }
+}
+
+impl Home {
+    fn way(&self) -> WayHome {
+        WayHome(Arc::downgrade(&self.0))
+    }
+
+    /// The connection, if it is here and of use.
+    pub(crate) fn take(&self) -> Option<Link> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        if let Some(link) = self.take() {
+            leave(link);
+        }
+    }
+}
+
+impl WayHome {
+    /// Brings the connection back for the session's next stack.
+    pub(crate) fn go(self, link: Link) {
+        match self.0.upgrade() {
+            Some(home) => {
+                let link = Link { home: Some(Self(self.0)), ..link };
+                *home.lock().unwrap_or_else(PoisonError::into_inner) = Some(link);
+            }
+            None => leave(link),
+        }
+    }
+}
+
+/// Says goodbye in the background.
+fn leave(link: Link) {
+    if let Ok(runtime) = Handle::try_current() {
+        runtime.spawn(link.quit());
+    }
+}
