@@ -12,6 +12,7 @@ mod load;
 mod part;
 mod schema;
 mod tables;
+mod tcp;
 mod user;
 
 #[cfg(test)]
@@ -23,6 +24,7 @@ pub use tables::{
     Admin, AuthPlugin, Backend, ClientCertificate, Compression, Hostgroup, Listener, ListenerTls,
     ListenerTlsMode, Log, LogFormat, Server, ServerCompression, ServerTls, ServerTlsMode, Shutdown,
 };
+pub use tcp::Tcp;
 pub use user::{Account, Require, User};
 
 use chain::{Chain, Registry, settings::Mistakes};
@@ -39,6 +41,8 @@ pub struct Config {
     pub limits: Limits,
     /// Connections to servers.
     pub backend: Backend,
+    /// How peers are noticed that are gone.
+    pub tcp: Tcp,
     /// How the proxy ends.
     pub shutdown: Shutdown,
     /// At least one.
