@@ -88,6 +88,8 @@ fn anything_else(cluster: &Cluster) -> Result<()> {
         let mut next = proxy.connect(&login)?;
         let proxied = next.query(shown)?;
         next.quit()?;
+        // locks and names of transactions are the whole server's
+        held.until_again(&proxy)?;
         let mut direct = Client::connect(&cluster.addresses[0], &login)?;
         let expected = direct.query(shown)?;
         direct.quit()?;
