@@ -36,6 +36,8 @@ pub struct Client {
     pub greeting: Greeting,
     /// What both sides agreed on.
     pub capabilities: Capabilities,
+    /// The text of the OK packet that let the client in.
+    pub login_info: Vec<u8>,
 }
 
 impl Client {
@@ -50,6 +52,11 @@ impl Client {
     /// Like [`Client::connect`]; notes the first byte of each packet that came after the greeting.
     pub fn connect_seeing(address: &str, login: &Login, seen: &mut Vec<u8>) -> Result<Self> {
         handshake::connect(address, login, seen)
+    }
+
+    /// The certificate that the other side has shown, in DER.
+    pub fn certificate(&self) -> Option<Vec<u8>> {
+        self.channel.certificate()
     }
 
     /// A login as it goes over the wire, for a nonce that nobody has sent.

@@ -1,6 +1,6 @@
 //! What a process holds, to be compared with what it held before.
 
-use crate::{Proxy, wait};
+use crate::{Proxy, client::throw, wait};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::fs;
@@ -38,6 +38,20 @@ impl Held {
             tasks: tasks.context("no tasks")?.parse()?,
             descriptors: descriptors.saturating_sub(of_servers("idle")?),
         })
+    }
+
+    /// What `proxy` holds without clients, to be asked before it has any: its listeners begin one
+    /// after the other, and what they begin with ends.
+    pub fn at_start(proxy: &Proxy) -> Result<Self> {
+        throw(&proxy.address, b"")?;
+        let mut least = Self { tasks: u64::MAX, descriptors: u64::MAX, ..Self::default() };
+        for _ in 0..5 {
+            let now = Self::by(proxy)?;
+            least.tasks = least.tasks.min(now.tasks);
+            least.descriptors = least.descriptors.min(now.descriptors);
+            wait::pause();
+        }
+        Ok(least)
     }
 
     /// Waits until `proxy` holds no more than this, and its log tells of no panic.

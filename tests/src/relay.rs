@@ -63,13 +63,16 @@ pub struct Relay {
     _runtime: Runtime,
 }
 
+/// What a connection that may still be open writes down.
+type Noted = Arc<Mutex<Passed>>;
+
 #[derive(Debug)]
 struct Shared {
     target: String,
     /// How many connections stay whole before one takes the cut.
     cut: Mutex<Option<(usize, Cut)>>,
     /// Of each connection since the last [`Relay::forget`].
-    passed: Mutex<Vec<Arc<Mutex<Passed>>>>,
+    passed: Mutex<Vec<Noted>>,
     /// Changes when all connections are to end.
     ending: watch::Sender<()>,
     /// How many there are.
@@ -78,7 +81,8 @@ struct Shared {
 }
 
 /// What becomes of the server's bytes, as they come.
-struct Change(Box<dyn Fn(&mut Vec<u8>) + Send + Sync>);
+struct Change(Box<Changing>);
+type Changing = dyn Fn(&mut Vec<u8>) + Send + Sync;
 
 impl fmt::Debug for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -264,7 +268,7 @@ mod tests {
         }
         let server = thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
-            let mut heard = vec![0; 5];
+            let mut heard = [0; 5];
             let mut length = 0;
             while length < 5 {
                 match stream.read(&mut heard[length..]) {

@@ -3,6 +3,7 @@
 pub(crate) mod connect;
 pub(crate) mod connection;
 pub(crate) mod dispatch;
+mod gate;
 pub(crate) mod identity;
 mod ids;
 pub(crate) mod kill;
@@ -18,6 +19,8 @@ use crate::{
     metrics::ServerMetrics,
     tls::TlsError,
 };
+use arc_swap::ArcSwapOption;
+use bytes::Bytes;
 use chain::{HostgroupId, Server, Session};
 use connect::{ConnectError, Endpoint};
 use identity::attributes;
@@ -28,8 +31,8 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use wire::{attributes::Attributes, capability::Capabilities};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use wire::{attributes::Attributes, auth::NONCE_LEN, capability::Capabilities, greeting::Greeting};
 
 /// All servers, by [`Server::id`].
 #[derive(Default)]
@@ -41,12 +44,16 @@ pub(crate) struct Backend {
     pub(crate) hostgroup: HostgroupId,
     pub(crate) metrics: ServerMetrics,
     endpoint: Endpoint,
+    /// How the server last greeted a connection, without what differs from one to the next.
+    greeted: ArcSwapOption<Greeting>,
     settings: config::Backend,
     /// Locked when a session takes its connection and when it gives it back, never in between.
     idle: Mutex<Vec<Idle>>,
     /// One permit for each connection that is open, used or idle.
     room: Arc<Semaphore>,
     capacity: u32,
+    /// Tells those who wait for room that there is one more idle connection.
+    returned: Notify,
     /// Permits for connections that run one KILL, beyond those of `room`: what holds all of these
     /// may be what has to be killed.
     spare: Arc<Semaphore>,
@@ -100,19 +107,36 @@ impl Backend {
         server: Arc<Server>,
         config: &config::Server,
         settings: &config::Backend,
+        tcp: &config::Tcp,
         metrics: ServerMetrics,
     ) -> Result<Self, TlsError> {
         Ok(Self {
-            endpoint: Endpoint::new(config)?,
+            endpoint: Endpoint::new(config, tcp)?,
+            greeted: ArcSwapOption::empty(),
             hostgroup: HostgroupId(config.hostgroup),
             settings: settings.clone(),
             idle: Mutex::default(),
             room: Arc::new(Semaphore::new(config.max_connections as usize)),
             capacity: config.max_connections,
+            returned: Notify::new(),
             spare: Arc::new(Semaphore::new(kill::SPARE)),
             server,
             metrics,
         })
+    }
+
+    /// How the server greets, if that is known.
+    pub(crate) fn known_greeting(&self) -> Option<Arc<Greeting>> {
+        self.greeted.load_full()
+    }
+
+    /// Notes how the server has greeted a connection: after an upgrade it is another.
+    fn note_greeting(&self, greeting: &Greeting) {
+        let greeting = Greeting { nonce: [0; NONCE_LEN], thread_id: 0, ..greeting.clone() };
+        if self.greeted.load().as_ref().is_none_or(|known| **known != greeting) {
+            tracing::info!(server = %self.server.name, version = greeting.version(), "greeted");
+            self.greeted.store(Some(Arc::new(greeting)));
+        }
     }
 
     /// Reads the certificates again, if they have changed or that is asked for.
@@ -142,8 +166,36 @@ impl Backend {
     ) -> Result<Link, ConnectError> {
         let schema = session.schema.as_ref().filter(|_| !enters);
         let (key, attributes) = (Key::of(session, account), attributes(session));
-        while let Some(mut link) = self.take_idle(&key, session, &attributes) {
-            if !link.fits(session, &attributes) {
+        let room = loop {
+            // Made before the look at the idle ones, so that none comes back unseen.
+            let returned = self.returned.notified();
+            let reused = self.reuse(&key, session, account, &attributes, schema).await?;
+            if let Some(link) = reused {
+                return Ok(link);
+            }
+            if let Some(room) = self.room(deadline, returned).await? {
+                break room;
+            }
+        };
+        let opened = connect::open(self, key, account, attributes, room);
+        let opened = self.in_time(opened).await;
+        self.metrics.connected(opened.is_ok());
+        let mut link = opened?;
+        self.in_time(link.begin(schema)).await?;
+        Ok(link)
+    }
+
+    /// An idle connection that fits, in the state of a session that has just logged in.
+    async fn reuse(
+        &self,
+        key: &Key,
+        session: &Session,
+        account: &Account,
+        attributes: &Attributes,
+        schema: Option<&Bytes>,
+    ) -> Result<Option<Link>, ConnectError> {
+        while let Some(mut link) = self.take_idle(key, session, attributes) {
+            if !link.fits(session, attributes) {
                 match self.in_time(link.log_in_anew(account, attributes.clone())).await {
                     Ok(()) => {}
                     // A login of its own shows what is wrong with the account. Each that fails may
@@ -153,19 +205,13 @@ impl Backend {
                 }
             }
             match self.in_time(link.begin(schema)).await {
-                Ok(()) => return Ok(link),
+                Ok(()) => return Ok(Some(link)),
                 // It went away while it was idle: the next one, or a new one.
                 Err(ConnectError::Io(_)) => {}
                 Err(other) => return Err(other),
             }
         }
-        let room = self.room(deadline).await?;
-        let opened = connect::open(self, key, account, attributes, room);
-        let opened = self.in_time(opened).await;
-        self.metrics.connected(opened.is_ok());
-        let mut link = opened?;
-        self.in_time(link.begin(schema)).await?;
-        Ok(link)
+        Ok(None)
     }
 
     /// A server that has stopped answering must not use up more than one attempt's time.
@@ -178,15 +224,25 @@ impl Backend {
     }
 
     /// A place among the connections that the server may have. An idle connection of another kind
-    /// makes way for one that is needed.
-    async fn room(&self, deadline: Instant) -> Result<OwnedSemaphorePermit, ConnectError> {
+    /// makes way for one that is needed. `None` if one was `returned` in the meantime, which may
+    /// fit.
+    async fn room(
+        &self,
+        deadline: Instant,
+        returned: impl Future<Output = ()>,
+    ) -> Result<Option<OwnedSemaphorePermit>, ConnectError> {
         if let Ok(permit) = self.room.clone().try_acquire_owned() {
-            return Ok(permit);
+            return Ok(Some(permit));
         }
         drop(self.lock_idle().pop());
-        let full = || ConnectError::Full(self.capacity);
-        let wait = tokio::time::timeout_at(deadline.into(), self.room.clone().acquire_owned());
-        Ok(wait.await.map_err(|_| full())??)
+        let room = async {
+            tokio::select! {
+                permit = self.room.clone().acquire_owned() => Ok(Some(permit?)),
+                () = returned => Ok(None),
+            }
+        };
+        let waited = tokio::time::timeout_at(deadline.into(), room).await;
+        waited.unwrap_or(Err(ConnectError::Full(self.capacity)))
     }
 
     /// Takes the idle connection that fits best: one that has said the same attributes before one
@@ -215,6 +271,7 @@ impl Backend {
             return Some(link);
         }
         idle.push(Idle { link, since: Instant::now() });
+        self.returned.notify_waiters();
         None
     }
 

@@ -12,6 +12,7 @@ mod load;
 mod part;
 mod schema;
 mod tables;
+mod tcp;
 mod user;
 
 #[cfg(test)]
@@ -24,6 +25,7 @@ pub use tables::{
     ListenerTlsMode, Log, LogFormat, LoginBy, Server, ServerCompression, ServerTls, ServerTlsMode,
     Shutdown,
 };
+pub use tcp::Tcp;
 pub use user::{Account, Require, User};
 
 use chain::{Chain, Registry, settings::Mistakes};
@@ -40,6 +42,8 @@ pub struct Config {
     pub limits: Limits,
     /// Connections to servers.
     pub backend: Backend,
+    /// How peers are noticed that are gone.
+    pub tcp: Tcp,
     /// How the proxy ends.
     pub shutdown: Shutdown,
     /// At least one.

@@ -1,8 +1,10 @@
 //! What clients are greeted with: the servers' own version and abilities.
 
-use crate::{backend::Backends, config};
-use arc_swap::ArcSwapOption;
-use chain::session::Peer;
+use crate::{
+    backend::{Backend, Backends},
+    config,
+};
+use chain::{HostgroupId, session::Peer};
 use std::sync::Arc;
 use wire::{
     auth::{Nonce, Plugin},
@@ -20,39 +22,43 @@ pub(crate) struct Greeter {
     model: Arc<Model>,
 }
 
-/// A server's greeting, learnt once and kept for when no server is there.
-pub(crate) struct Model {
-    learnt: ArcSwapOption<Greeting>,
-    backends: Arc<Backends>,
-}
+/// Whose greetings are passed on: the servers that users' commands go to, then the others, each in
+/// the order of the file.
+pub(crate) struct Model(Vec<Arc<Backend>>);
 
-/// Abilities of servers that the proxy does not have, such as more than one factor, or that are a
-/// listener's to offer.
-const NOT_OURS: Capabilities = COMPRESSION
-    .union(Capabilities::MULTI_FACTOR_AUTHENTICATION)
-    .union(Capabilities::CAPABILITY_EXTENSION)
-    .union(Capabilities::SSL);
+/// Abilities of servers that the proxy does not have, or that are a listener's to offer. More than
+/// one factor is not among them: the flag says that a server may ask for another, and no user has
+/// one.
+const NOT_OURS: Capabilities =
+    COMPRESSION.union(Capabilities::CAPABILITY_EXTENSION).union(Capabilities::SSL);
 
 const COMPRESSION: Capabilities =
     Capabilities::COMPRESS.union(Capabilities::ZSTD_COMPRESSION_ALGORITHM);
 
 impl Model {
-    pub(crate) fn new(backends: Arc<Backends>) -> Self {
-        Self { learnt: ArcSwapOption::empty(), backends }
+    pub(crate) fn new(backends: &Backends, users: &[config::User]) -> Self {
+        let mut order: Vec<_> = backends.iter().cloned().collect();
+        let serves_users = |backend: &Backend| {
+            users.iter().any(|user| HostgroupId(user.hostgroup) == backend.hostgroup)
+        };
+        order.sort_by_key(|backend| !serves_users(backend));
+        Self(order)
+    }
+
+    /// How the first server greets of which that is known. It is what the server last said, to
+    /// whatever connection, and is kept for when it is down.
+    fn known(&self) -> Option<Arc<Greeting>> {
+        self.0.iter().find_map(|backend| backend.known_greeting())
     }
 
     /// What is known, or what the first server says that answers.
-    pub(crate) async fn get(&self) -> Option<Arc<Greeting>> {
-        if let Some(known) = self.learnt.load_full() {
+    async fn get(&self) -> Option<Arc<Greeting>> {
+        if let Some(known) = self.known() {
             return Some(known);
         }
-        for backend in self.backends.iter() {
-            match backend.greeting().await {
-                Ok(greeting) => {
-                    let greeting = Arc::new(greeting);
-                    self.learnt.store(Some(greeting.clone()));
-                    return Some(greeting);
-                }
+        for backend in &self.0 {
+            match backend.ask_greeting().await {
+                Ok(()) => return self.known(),
                 Err(error) => {
                     tracing::warn!(server = %backend.server.name, %error, "no greeting");
                 }
@@ -116,10 +122,14 @@ impl Greeter {
         }
     }
 
+    /// Whether the servers are MariaDB's, as far as that is known.
+    pub(crate) fn is_mariadb(&self) -> bool {
+        self.model.known().is_some_and(|greeting| greeting.is_mariadb())
+    }
+
     /// The refusal of a host whose logins break off, in the words of the servers.
     pub(crate) fn host_is_blocked(&self, peer: Peer) -> ErrPacket {
-        let known = self.model.learnt.load();
-        let tool = match known.as_ref().is_some_and(|greeting| greeting.is_mariadb()) {
+        let tool = match self.is_mariadb() {
             true => "mariadb-admin",
             false => "mysqladmin",
         };

@@ -16,13 +16,12 @@ use crate::{
         serve,
     },
     signal::Signal,
-    tls::{self, TlsError, Watched},
+    tls::{TlsError, renewal},
     users::Users,
 };
 use chain::{HostgroupId, Server, Topology, session::Peer, topology};
 use std::{
     io,
-    path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -78,8 +77,6 @@ struct Common {
     sessions: TaskTracker,
 }
 
-/// How often the files of certificates are looked at.
-const RENEW_INTERVAL: Duration = Duration::from_secs(2);
 /// How often idle connections are looked at.
 const TIDY_INTERVAL: Duration = Duration::from_secs(1);
 /// How long accepting pauses when the process has no file descriptors left.
@@ -110,18 +107,18 @@ impl Proxy {
             cut: Signal::default(),
             sessions: TaskTracker::new(),
         });
-        let model = Arc::new(Model::new(backends.clone()));
+        let model = Arc::new(Model::new(&backends, &config.users));
         let users = Arc::new(Users::new(config.users));
         let mut doors = Vec::new();
         for listener in &config.listeners {
             let at = |e| StartError::Bind(listener.address.to_string(), e);
-            let acceptor = listen::bind(&listener.address).await.map_err(at)?;
+            let acceptor = listen::bind(&listener.address, &config.tcp).await.map_err(at)?;
             let at = |e| StartError::Tls(listener.address.to_string(), e);
             let entrance = Arc::new(Entrance {
                 greeter: Greeter::new(listener, model.clone()),
                 users: users.clone(),
                 relay: relay(listener),
-                tls: listener_tls(listener).map_err(at)?,
+                tls: renewal::listener(listener).map_err(at)?,
                 tls_required: listener.tls.mode == ListenerTlsMode::Require,
                 certificate_required: listener.tls.client_certificate
                     == ClientCertificate::Required,
@@ -149,8 +146,8 @@ impl Proxy {
             doors.push(Door { acceptor, entrance, context });
         }
         let at = |e| StartError::Bind(config.admin.address.to_string(), e);
-        let admin = match listen::bind(&config.admin.address).await.map_err(at)? {
-            Acceptor::Tcp(listener) => listener,
+        let admin = match listen::bind(&config.admin.address, &config.tcp).await.map_err(at)? {
+            Acceptor::Tcp(listener, _) => listener,
             Acceptor::Unix(_) => return Err(at(io::ErrorKind::Unsupported.into())),
         };
         let listeners = doors.iter().zip(&config.listeners).map(|(door, listener)| {
@@ -193,7 +190,7 @@ impl Proxy {
         let admin = tokio::spawn(admin::serve(admin, facts, ended.clone()));
         let tidying = tokio::spawn(tidy(backends.clone()));
         let watched = doors.iter().filter_map(|door| door.entrance.tls.clone()).collect();
-        let renewing = tokio::spawn(renew(watched, backends.clone(), renewal));
+        let renewing = tokio::spawn(renewal::run(watched, backends.clone(), renewal));
         let doors: Vec<_> =
             doors.into_iter().map(|door| tokio::spawn(accept(door, common.clone()))).collect();
 
@@ -251,7 +248,9 @@ fn backends(
         let Some(member) = member.cloned() else { continue };
         let handles = metrics.server(hostgroup, &member.name);
         let at = |e| StartError::Tls(server.name.clone(), e);
-        backends.insert(Backend::new(member, server, &config.backend, handles).map_err(at)?);
+        backends.insert(
+            Backend::new(member, server, &config.backend, &config.tcp, handles).map_err(at)?,
+        );
     }
     Ok(backends)
 }
@@ -259,39 +258,6 @@ fn backends(
 fn relay(listener: &config::Listener) -> Option<Relay> {
     let hostgroup = listener.hostgroup.filter(|_| listener.login == LoginBy::Server)?;
     Some(Relay { hostgroup: HostgroupId(hostgroup), key: OnceCell::new() })
-}
-
-fn listener_tls(
-    listener: &config::Listener,
-) -> Result<Option<Arc<Watched<tls::Acceptor>>>, TlsError> {
-    let settings = listener.tls.clone();
-    if settings.mode == ListenerTlsMode::Disable {
-        return Ok(None);
-    }
-    let files = [&listener.tls.certificate, &listener.tls.key, &listener.tls.client_ca];
-    let files = files.into_iter().flatten().map(PathBuf::as_path);
-    let watched = Watched::new(listener.address.to_string(), files, move || {
-        let pair = settings.certificate.as_deref().zip(settings.key.as_deref());
-        tls::acceptor(pair, settings.client_ca.as_deref())
-    })?;
-    Ok(Some(Arc::new(watched)))
-}
-
-/// Reads certificates again when their files have changed, and all of them when `asked`, for ever.
-async fn renew(
-    listeners: Vec<Arc<Watched<tls::Acceptor>>>,
-    backends: Arc<Backends>,
-    asked: Arc<Notify>,
-) {
-    let mut interval = tokio::time::interval(RENEW_INTERVAL);
-    loop {
-        let asked = tokio::select! {
-            _ = interval.tick() => false,
-            () = asked.notified() => true,
-        };
-        listeners.iter().for_each(|listener| listener.renew(asked));
-        backends.iter().for_each(|backend| backend.renew(asked));
-    }
 }
 
 /// Accepts clients until the proxy drains.
@@ -353,6 +319,7 @@ async fn session(
                 }
                 _ => {
                     common.hosts.broke_off(peer);
+                    entrance.timed_out(&mut client).await;
                     format!("no login within {:?}", common.login_timeout)
                 }
             };

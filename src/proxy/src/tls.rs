@@ -2,6 +2,7 @@
 //!
 //! rustls speaks TLS 1.2 and 1.3 only.
 
+pub(crate) mod renewal;
 mod watched;
 
 pub(crate) use watched::Watched;

@@ -113,14 +113,11 @@ async function more(db) {
   console.log("  server", db.serverVersion());
   await db.ping();
   await run(db, "SET @kept = 1");
-  await db.changeUser({ user: given.user, password: given.password, database: given.schema });
+  // for MySQL the driver has neither
+  await db.changeUser({ user: given.user, password: given.password, database: given.schema }).catch(c.failure);
   await run(db, "SELECT @kept, DATABASE()");
   await run(db, "SET @kept = 1");
-  try {
-    await db.reset();
-  } catch (error) {
-    c.failure(error);
-  }
+  await db.reset().catch(c.failure);
   await run(db, "SELECT @kept");
 }
 
@@ -157,4 +154,7 @@ async function main() {
   await refused();
 }
 
-main().catch((error) => { console.error(error); process.exitCode = 1; });
+main().catch((error) => {
+  console.error(error);
+  process.exit(1); // an open connection would keep it alive
+});

@@ -149,4 +149,7 @@ async function main() {
 const print = console.error;
 console.error = (text, ...more) => /packets out of order/.test(text) || print(text, ...more);
 
-main().catch((error) => { console.error(error); process.exitCode = 1; });
+main().catch((error) => {
+  console.error(error);
+  process.exit(1); // an open connection would keep it alive
+});

@@ -91,6 +91,15 @@ impl Channel {
         }
     }
 
+    /// The other side's certificate, in DER.
+    pub(super) fn certificate(&self) -> Option<Vec<u8>> {
+        match self {
+            Self::Tls(stream) => Some(stream.conn.peer_certificates()?.first()?.to_vec()),
+            Self::Compressed(over) => over.below.certificate(),
+            Self::Tcp(_) | Self::Unix(_) => None,
+        }
+    }
+
     /// Writes what no compression has touched.
     pub(super) fn write_below(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {

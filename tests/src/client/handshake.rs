@@ -48,13 +48,13 @@ pub(super) fn connect(address: &str, login: &Login, seen: &mut Vec<u8>) -> Resul
     let mut payload = BytesMut::new();
     request(login, &auth, capabilities).encode(&mut payload);
     send(&mut channel, sequence, &payload)?;
-    authenticate(&mut channel, &mut buffer, &mut auth, seen)?;
+    let login_info = authenticate(&mut channel, &mut buffer, &mut auth, seen)?;
     // A level that there is not: the other side has let it in.
     let level = login.zstd_level.clamp(1, 22);
     if let Some(method) = Method::agreed(capabilities, level)? {
         channel = channel.compress(method, buffer.split());
     }
-    Ok(Client { channel, buffer, greeting, capabilities })
+    Ok(Client { channel, buffer, greeting, capabilities, login_info })
 }
 
 impl Client {
@@ -74,7 +74,9 @@ impl Client {
         request.encode(&mut payload, self.capabilities);
         debug_assert_eq!(payload[0], CommandCode::CHANGE_USER.0);
         send(&mut self.channel, 0, &payload)?;
-        authenticate(&mut self.channel, &mut self.buffer, &mut auth, &mut Vec::new())
+        let seen = &mut Vec::new();
+        self.login_info = authenticate(&mut self.channel, &mut self.buffer, &mut auth, seen)?;
+        Ok(())
     }
 }
 
@@ -149,12 +151,13 @@ fn request(login: &Login, auth: &ClientAuth, capabilities: Capabilities) -> Logi
     }
 }
 
+/// Goes on to the OK packet; gives its text.
 fn authenticate(
     channel: &mut Channel,
     buffer: &mut BytesMut,
     auth: &mut ClientAuth,
     seen: &mut Vec<u8>,
-) -> Result<()> {
+) -> Result<Vec<u8>> {
     loop {
         let message = next(channel, buffer)?;
         let payload: Bytes = message.payload();
@@ -164,7 +167,7 @@ fn authenticate(
                 send(channel, message.next_seq, answer.expose())?;
             }
             Ok(Step::Read) => {}
-            Ok(Step::Done(_)) => return Ok(()),
+            Ok(Step::Done(ok)) => return Ok(ok.info),
             Err(AuthError::Refused(error)) => return Err(refusal(&error)),
             Err(error) => return Err(error.into()),
         }

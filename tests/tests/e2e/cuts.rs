@@ -197,18 +197,17 @@ impl Conversation<'_> {
         (ended, notes)
     }
 
-    /// The proxy, with one session served.
+    /// The proxy, with one session served, and what it held before.
     fn proxy(&self, cluster: &Cluster, login: &Login, expected: &Notes) -> Result<(Proxy, Held)> {
         let proxy = (self.setup)(Setup::of(cluster)).start()?;
+        let held = Held::at_start(&proxy)?;
         let (whole, notes) = self.run(&proxy.address, login, 0);
         whole.context("through the proxy")?;
         ensure!(
             notes.replies == expected.replies,
             "a whole conversation differs from a direct one"
         );
-        let none = Held { sessions: 0, attached: 0, outstanding: 0, tasks: 99, descriptors: 99 };
-        none.until_again(&proxy)?;
-        let held = Held::by(&proxy)?;
+        held.until_again(&proxy)?;
         Ok((proxy, held))
     }
 }

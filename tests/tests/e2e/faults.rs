@@ -30,11 +30,10 @@ impl Bed {
         let proxy = Setup::of(&server.cluster)
             .append("[backend]\nconnect_timeout = \"300ms\"\nconnect_budget = \"500ms\"")
             .start()?;
-        let bed = Self { server, proxy, held: Held::default() };
+        let held = Held::at_start(&proxy)?;
+        let bed = Self { server, proxy, held };
         bed.serves()?;
-        let none = Held { tasks: 99, descriptors: 99, ..Held::default() };
-        none.until_again(&bed.proxy)?;
-        Ok(Self { held: Held::by(&bed.proxy)?, ..bed })
+        Ok(bed)
     }
 
     fn login(&self) -> Login {

@@ -25,8 +25,6 @@ on_both_vendors!(
     in_place_of_frames,
     in_place_of_replies,
     answered_as_by_a_server,
-    an_option_is_not_left_behind,
-    a_role_is_not_left_behind,
 );
 
 /// Clients at once.
@@ -34,15 +32,17 @@ const THREADS: u64 = 4;
 /// Memory is looked at after each round; the first one fills buffers and tables.
 const ROUNDS: u64 = 4;
 
+type Strings = Vec<Vec<u8>>;
+
 /// An account that can read one empty schema and nothing else, so that no string does harm.
-struct Powerless {
-    login: Login,
+pub(crate) struct Powerless {
+    pub(crate) login: Login,
     cluster: Cluster,
     _schema: e2e::Schema,
 }
 
 impl Powerless {
-    fn new(cluster: &Cluster) -> Result<Self> {
+    pub(crate) fn new(cluster: &Cluster) -> Result<Self> {
         let schema = cluster.schema()?;
         let digest = cluster.ask(&format!("SELECT SHA2('{}', 224)", skip::test_name()))?;
         let user = format!("e2e_{}", &digest[..20]);
@@ -54,8 +54,21 @@ impl Powerless {
         Ok(Self { login, cluster: cluster.clone(), _schema: schema })
     }
 
-    fn setup(&self) -> Setup {
+    pub(crate) fn setup(&self) -> Setup {
         Setup::of(&self.cluster).user(&self.login.user, &self.login.password)
+    }
+}
+
+/// A proxy, and what it held before it had a client.
+struct Target {
+    proxy: Proxy,
+    held: Held,
+}
+
+impl Target {
+    fn start(setup: &Setup) -> Result<Self> {
+        let proxy = setup.start()?;
+        Ok(Self { held: Held::at_start(&proxy)?, proxy })
     }
 }
 
@@ -69,28 +82,31 @@ impl Drop for Powerless {
 
 fn in_place_of_a_login(cluster: &Cluster) -> Result<()> {
     let account = Powerless::new(cluster)?;
-    let proxy = account.setup().start()?;
-    let (whole, _) = recorded(&proxy, &account.login)?;
-    throw_all(cluster, &proxy, 16_000, &whole, |noise| throw(&proxy.address, &noise.string(1)))
+    let target = Target::start(&account.setup())?;
+    let proxy = &target.proxy;
+    let (whole, _) = recorded(proxy, &account.login)?;
+    throw_all(cluster, &target, 16_000, &whole, |noise| throw(&proxy.address, &noise.string(1)))
 }
 
 fn in_place_of_a_tls_handshake(cluster: &Cluster) -> Result<()> {
     let account = Powerless::new(cluster)?;
-    let proxy = account.setup().listener_tls("prefer").start()?;
-    let (whole, _) = recorded(&proxy, &account.login.clone().tls())?;
+    let target = Target::start(&account.setup().listener_tls("prefer"))?;
+    let proxy = &target.proxy;
+    let (whole, _) = recorded(proxy, &account.login.clone().tls())?;
     // the request for TLS, then what should be its handshake
     let length = 4 + usize::from(whole[0][0]);
     let hello: Vec<_> = whole.iter().map(|whole| whole[length..].to_vec()).collect();
-    throw_all(cluster, &proxy, 8_000, &hello, |noise| {
+    throw_all(cluster, &target, 8_000, &hello, |noise| {
         throw(&proxy.address, &[&whole[0][..length], &noise.string(2)].concat())
     })
 }
 
 fn in_place_of_commands(cluster: &Cluster) -> Result<()> {
     let account = Powerless::new(cluster)?;
-    let proxy = account.setup().start()?;
-    let (_, commands) = recorded(&proxy, &account.login)?;
-    throw_all(cluster, &proxy, 18_000, &commands, |noise| {
+    let target = Target::start(&account.setup())?;
+    let proxy = &target.proxy;
+    let (_, commands) = recorded(proxy, &account.login)?;
+    throw_all(cluster, &target, 18_000, &commands, |noise| {
         proxy.connect(&account.login)?.last_words(&noise.string(0)).map(drop)
     })
 }
@@ -98,11 +114,12 @@ fn in_place_of_commands(cluster: &Cluster) -> Result<()> {
 /// Below compression, where the recorded bytes have none: frames are as random as the rest.
 fn in_place_of_frames(cluster: &Cluster) -> Result<()> {
     let account = Powerless::new(cluster)?;
-    let proxy = account.setup().start()?;
+    let target = Target::start(&account.setup())?;
+    let proxy = &target.proxy;
     let login = account.login.clone().zlib();
-    let (_, mut frames) = recorded(&proxy, &login)?;
+    let (_, mut frames) = recorded(proxy, &login)?;
     frames.push(b"\x05\0\0\0\0\0\0\x01\0\0\0\x0E".to_vec());
-    throw_all(cluster, &proxy, 8_000, &frames, |noise| {
+    throw_all(cluster, &target, 8_000, &frames, |noise| {
         proxy.connect(&login)?.last_words(&noise.string(0)).map(drop)
     })
 }
@@ -126,6 +143,7 @@ fn in_place_of_replies(cluster: &Cluster) -> Result<()> {
         .user(&account.login.user, &account.login.password)
         .append("[backend]\nconnect_timeout = \"300ms\"\nconnect_budget = \"400ms\"")
         .start()?;
+    let held = Held::at_start(&proxy)?;
     // no server is part of a login without a schema
     let login = Login::new(&account.login.user, &account.login.password);
     let session = || -> Result<()> {
@@ -141,9 +159,6 @@ fn in_place_of_replies(cluster: &Cluster) -> Result<()> {
     session()?;
     begun.store(true, Relaxed);
     relay.close_all();
-    let held = Held { sessions: 0, attached: 0, outstanding: 0, tasks: 60, descriptors: 40 };
-    held.until_again(&proxy)?;
-    let held = Held::by(&proxy)?;
     for _ in 0..in_all(2_000) {
         let _ = session();
         // the proxy may wait for what this server will never say
@@ -180,49 +195,6 @@ fn answered_as_by_a_server(cluster: &Cluster) -> Result<()> {
         );
     }
     Ok(())
-}
-
-/// COM_SET_OPTION outlives COM_RESET_CONNECTION; the next session must not have what it has not asked
-/// for, nor lack what it has.
-fn an_option_is_not_left_behind(cluster: &Cluster) -> Result<()> {
-    let proxy = Proxy::start(cluster)?;
-    let several = Capabilities::MULTI_STATEMENTS;
-    for (login, option) in [(cluster.admin(), 0), (cluster.admin().with(several), 1)] {
-        let expected = Client::connect(&cluster.addresses[0], &login)?.query("DO 1; DO 2")?;
-        for turn in 0..5 {
-            let mut client = proxy.connect(&login)?;
-            let reply = client.query("DO 1; DO 2")?;
-            ensure!(reply.raw == expected.raw, "turn {turn}, option {option}: {reply:?}");
-            ensure!(client.command(CommandCode::SET_OPTION, &[option, 0])?.error().is_none());
-            let changed = client.query("DO 1; DO 2")?;
-            ensure!(changed.error().is_some() != expected.error().is_some(), "no effect");
-            client.quit()?;
-        }
-    }
-    Ok(())
-}
-
-/// SET ROLE outlives COM_RESET_CONNECTION; what a role may do, only the session may that has set it.
-fn a_role_is_not_left_behind(cluster: &Cluster) -> Result<()> {
-    let account = Powerless::new(cluster)?;
-    let (user, role) = (&account.login.user, format!("{}_r", account.login.user));
-    let mut direct = cluster.direct()?;
-    direct.must(&format!("DROP ROLE IF EXISTS {role}"))?;
-    direct.must(&format!("CREATE ROLE {role}"))?;
-    direct.must(&format!("GRANT {role} TO {user}"))?;
-    let proxy = account.setup().start()?;
-    let current = "SELECT CURRENT_ROLE()";
-    let expected = Client::connect(&cluster.addresses[0], &account.login)?.rows(current)?;
-    for set in [format!("SET ROLE {role}"), format!("SET /* a comment */ ROLE {role}")] {
-        for turn in 0..3 {
-            let mut client = proxy.connect(&account.login)?;
-            ensure!(client.rows(current)? == expected, "{set}, turn {turn}");
-            client.must(&set)?;
-            ensure!(client.rows(current)? != expected, "no effect");
-            client.quit()?;
-        }
-    }
-    direct.must(&format!("DROP ROLE {role}"))
 }
 
 /// All that a new connection answers to a command and the COM_PING behind it.
@@ -280,7 +252,7 @@ const DIFFERENT: [CommandCode; 7] = [
 /// Throws `total` strings of noise and looks what remains.
 fn throw_all(
     cluster: &Cluster,
-    proxy: &Proxy,
+    Target { proxy, held }: &Target,
     total: u64,
     recorded: &[Vec<u8>],
     throw: impl Fn(&mut Noise) -> Result<()> + Sync,
@@ -301,9 +273,8 @@ fn throw_all(
         next.quit()
     };
     round(0)?;
-    let none = Held { sessions: 0, attached: 0, outstanding: 0, tasks: 60, descriptors: 40 };
-    none.until_again(proxy)?;
-    let (held, plateau) = (Held::by(proxy)?, proxy.memory()?.1);
+    held.until_again(proxy)?;
+    let plateau = proxy.memory()?.1;
     for n in 1..ROUNDS {
         round(n)?;
         held.until_again(proxy)?;
@@ -329,7 +300,7 @@ fn seed() -> u64 {
 }
 
 /// What clients send: whole streams from the login on, and what comes behind the login.
-fn recorded(proxy: &Proxy, login: &Login) -> Result<(Vec<Vec<u8>>, Vec<Vec<u8>>)> {
+fn recorded(proxy: &Proxy, login: &Login) -> Result<(Strings, Strings)> {
     let relay = Relay::start(&proxy.address)?;
     let more = Capabilities::LOCAL_FILES | Capabilities::MULTI_STATEMENTS;
     for login in [login.clone(), login.clone().with(more), login.clone().plugin("unknown")] {

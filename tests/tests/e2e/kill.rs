@@ -2,7 +2,10 @@
 
 use anyhow::{Context, Result};
 use e2e::{Client, Cluster, Login, Proxy, Setup, Vendor, program, skip, wait};
-use std::process::{Command, Stdio};
+use std::{
+    collections::HashSet,
+    process::{Command, Stdio},
+};
 use wire::CommandCode;
 
 on_both_vendors!(
@@ -12,7 +15,7 @@ on_both_vendors!(
     victims_on_another_server,
     victims_without_a_connection,
     ones_own_session,
-    killed_with_nothing_to_lose,
+    a_connection_that_is_used_again,
     by_the_command_lines,
 );
 
@@ -41,12 +44,16 @@ impl Stage<'_> {
         self.seen.push(format!("{what}: {seen}"));
     }
 
-    /// Runs a statement, and notes how its reply ended.
+    /// Runs a statement, and notes how its reply ended. `$id` stands for `id` in it, `$hex` for the
+    /// same as hexadecimal digits, `$unknown` for an id that nobody has.
+    fn run_with(&mut self, client: &mut Client, sql: &str, id: u32) {
+        let text = sql.replace("$hex", &format!("{id:x}")).replace("$id", &id.to_string());
+        let said = said(client.query(&text.replace("$unknown", &UNKNOWN.to_string())));
+        self.note(sql, &said);
+    }
+
     fn run(&mut self, client: &mut Client, sql: &str) {
-        let said = said(client.query(sql));
-        let ids = self.ids.clone();
-        let masked = ids.iter().fold(sql.to_owned(), |sql, id| sql.replace(&id.to_string(), "<>"));
-        self.note(&masked, &said);
+        self.run_with(client, sql, 0);
     }
 
     /// Waits for the reply to a statement that was sent.
@@ -108,22 +115,22 @@ const UNKNOWN: u32 = 0x7FFF_FFF0;
 fn forms(vendor: Vendor) -> Vec<(&'static str, bool)> {
     let mariadb = vendor == Vendor::MariaDb;
     vec![
-        ("KILL ID", true),
-        ("kill connection ID;", true),
-        ("/* a */ KILL -- b\n ID", true),
-        ("KILL 'ID'", true),
-        ("KILL 0xHEX", true),
-        ("KILL HARD CONNECTION ID", mariadb),
-        ("KILL SOFT ID", mariadb),
-        ("KILL QUERY ID", false),
-        ("KILL QUERY ID ID", false),
-        ("KILL ID ID", false),
+        ("KILL $id", true),
+        ("kill connection $id;", true),
+        ("/* a */ KILL -- b\n $id", true),
+        ("KILL '$id'", true),
+        ("KILL 0x$hex", true),
+        ("KILL HARD CONNECTION $id", mariadb),
+        ("KILL SOFT $id", mariadb),
+        ("KILL QUERY $id", false),
+        ("KILL QUERY $id $id", false),
+        ("KILL $id $id", false),
         ("KILL", false),
         ("KILL USER nobody", false),
-        ("KILL UNKNOWN", false),
-        ("KILL QUERY UNKNOWN", false),
-        ("KILL UNKNOWN+0", false),
-        ("KILL -UNKNOWN", false),
+        ("KILL $unknown", false),
+        ("KILL QUERY $unknown", false),
+        ("KILL $unknown+0", false),
+        ("KILL -7", false),
     ]
 }
 
@@ -135,9 +142,7 @@ fn every_form_of_it(cluster: &Cluster) -> Result<()> {
             let mut victim = stage.connect(&cluster.admin())?;
             victim.must("DO 1")?;
             let id = victim.greeting.thread_id;
-            let sql =
-                form.replace("HEX", &format!("{id:x}")).replace("UNKNOWN", &UNKNOWN.to_string());
-            stage.run(&mut killer, &sql.replace("ID", &id.to_string()));
+            stage.run_with(&mut killer, form, id);
             if ends {
                 until_closed(&mut victim)?;
             }
@@ -159,7 +164,7 @@ fn idle_and_running_victims(cluster: &Cluster) -> Result<()> {
         for (kill, ends) in [("KILL QUERY", false), ("KILL", true)] {
             let mut victim = stage.connect(&cluster.login("app"))?;
             sleep(cluster, &mut victim, 0)?;
-            stage.run(&mut killer, &format!("{kill} {}", victim.greeting.thread_id));
+            stage.run_with(&mut killer, &format!("{kill} $id"), victim.greeting.thread_id);
             stage.receive(&mut victim);
             if !ends {
                 stage.run(&mut victim, "SELECT 'usable'");
@@ -189,13 +194,13 @@ fn victims_of_another_user(cluster: &Cluster) -> Result<()> {
         // Once without a connection to a server, once with one.
         for _ in 0..2 {
             for kill in ["KILL", "KILL QUERY"] {
-                stage.run(&mut killer, &format!("{kill} {}", victim.greeting.thread_id));
+                stage.run_with(&mut killer, &format!("{kill} $id"), victim.greeting.thread_id);
             }
             stage.run(&mut victim, "SELECT 'usable'");
         }
         let mut other = stage.connect(&cluster.login("app"))?;
         other.must("DO 1")?;
-        stage.run(&mut victim, &format!("KILL {}", other.greeting.thread_id));
+        stage.run_with(&mut victim, "KILL $id", other.greeting.thread_id);
         until_closed(&mut other)
     })
 }
@@ -251,11 +256,11 @@ fn victims_without_a_connection(cluster: &Cluster) -> Result<()> {
     same(cluster, &proxy, |stage| {
         let mut killer = stage.connect(&cluster.login("app"))?;
         let mut victim = stage.connect(&cluster.login("app"))?;
-        stage.run(&mut killer, &format!("KILL QUERY {}", victim.greeting.thread_id));
+        stage.run_with(&mut killer, "KILL QUERY $id", victim.greeting.thread_id);
         stage.run(&mut victim, "SELECT 'usable'");
         let mut victim = stage.connect(&cluster.login("app"))?;
         let id = victim.greeting.thread_id;
-        stage.run(&mut killer, &format!("KILL {id}"));
+        stage.run_with(&mut killer, "KILL $id", id);
         // It hears of it without asking.
         stage.note("closed", &victim.read_some().is_err().to_string());
         let gone = || {
@@ -272,41 +277,45 @@ fn ones_own_session(cluster: &Cluster) -> Result<()> {
     let proxy = Proxy::start(cluster)?;
     same(cluster, &proxy, |stage| {
         for kill in [
-            "KILL ID",
-            "KILL QUERY ID",
+            "KILL $id",
+            "KILL QUERY $id",
             "KILL CONNECTION_ID()",
             "KILL QUERY CONNECTION_ID()",
             "KILL CONNECTION @@pseudo_thread_id",
         ] {
             let mut client = stage.connect(&cluster.login("app"))?;
-            let sql = kill.replacen(" ID", &format!(" {}", client.greeting.thread_id), 1);
-            stage.run(&mut client, &sql);
+            let id = client.greeting.thread_id;
+            stage.run_with(&mut client, kill, id);
             stage.run(&mut client, "SELECT 'usable'");
         }
         Ok(())
     })
 }
 
-/// A connection that goes to another session is that one's: neither an id of the session before
-/// nor one that is late hits it.
-fn killed_with_nothing_to_lose(cluster: &Cluster) -> Result<()> {
-    let proxy = Setup::of(cluster).server("max_connections = 2").start()?;
+/// A connection that goes to another session is that one's: no id of the session before hits it.
+fn a_connection_that_is_used_again(cluster: &Cluster) -> Result<()> {
+    const ROUNDS: usize = 30;
+    let proxy = Proxy::start(cluster)?;
     let mut killer = proxy.connect(&cluster.login("app"))?;
     killer.must("DO 1")?;
-    for _ in 0..30 {
+    let mut threads = HashSet::new();
+    for _ in 0..ROUNDS {
         let mut before = proxy.connect(&cluster.login("app"))?;
         before.must("DO 1")?;
         let id = before.greeting.thread_id;
         // Said and gone at once: the order meets the end of the session.
         before.send_command(CommandCode::QUIT, b"")?;
         killer.query(&format!("KILL QUERY {id}"))?;
-        // The server has room for one connection more: it is the same, or a new one.
         let mut after = proxy.connect(&cluster.login("app"))?;
         after.must("DO SLEEP(0.01)")?;
+        let own = "SELECT ID FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()";
+        threads.insert(after.rows(own)?);
         let reply = killer.query(&format!("KILL {id}"))?;
         assert_eq!(reply.error_code(), Some(1094));
         after.must("DO 1")?;
+        after.quit()?;
     }
+    assert!(threads.len() < ROUNDS, "no connection was used again");
     Ok(())
 }
 

@@ -15,6 +15,7 @@ on_both_vendors!(
     prepared_statements,
     buffered_commands,
     connections_of_a_user,
+    a_login_that_takes_too_long,
 );
 
 /// A TCP connection that comes from `host`, one of the loopback addresses.
@@ -77,8 +78,11 @@ fn hosts_whose_logins_break_off(cluster: &Cluster) -> Result<()> {
 fn pending_logins(cluster: &Cluster) -> Result<()> {
     let proxy = Setup::of(cluster).append("[limits]\nmax_pending_logins = 1").start()?;
     let first = proxy.connect(&cluster.admin())?;
-    let mut waits = TcpStream::connect(&proxy.address)?;
-    packet(&mut waits)?;
+    // the place of the first one is free a moment after its OK
+    let waits = wait::until("a greeting", || {
+        let mut stream = TcpStream::connect(&proxy.address)?;
+        Ok((packet(&mut stream)?.1[0] == 10).then_some(stream))
+    })?;
     let Err(refused) = proxy.connect(&cluster.admin()) else { panic!("a second login goes on") };
     assert!(refused.to_string().contains("1040"), "{refused}");
     drop(waits);
@@ -186,4 +190,28 @@ fn connections_of_a_user(cluster: &Cluster) -> Result<()> {
     admin.must(&format!("DROP USER {name}"))?;
     assert_eq!(proxied?, direct?);
     admin.quit()
+}
+
+/// What a server says to a client that does not go on, or goes on half: MySQL something, MariaDB
+/// nothing.
+fn a_login_that_takes_too_long(cluster: &Cluster) -> Result<()> {
+    let proxy = Setup::of(cluster).append("[limits]\nlogin_timeout = \"300ms\"").start()?;
+    for (said, seq) in [(&b""[..], 1), (b"\x20\0\0\x01abc", 2)] {
+        let mut stream = TcpStream::connect(&proxy.address)?;
+        stream.set_read_timeout(Some(wait::LIMIT))?;
+        packet(&mut stream)?;
+        stream.write_all(said)?;
+        let mut rest = Vec::new();
+        stream.read_to_end(&mut rest)?;
+        let text = "Got timeout reading communication packets";
+        let expected = match cluster.vendor {
+            Vendor::MariaDb => Vec::new(),
+            Vendor::MySql => {
+                let payload = [&b"\xFF\x87\x04#08S01"[..], text.as_bytes()].concat();
+                [&[u8::try_from(payload.len())?, 0, 0, seq], &payload[..]].concat()
+            }
+        };
+        assert_eq!(rest, expected);
+    }
+    Ok(())
 }

@@ -1,7 +1,16 @@
 //! Who gets in, and what those are told who do not.
 
 use anyhow::Result;
-use e2e::{Client, Cluster, Login, Proxy, Setup};
+use e2e::{Client, Cluster, Login, Proxy, Setup, Vendor, wait};
+use std::{
+    io::{Read, Write},
+    net::{Shutdown, TcpListener, TcpStream},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    thread,
+};
 use wire::{Capabilities, CommandCode};
 
 on_both_vendors!(
@@ -14,6 +23,9 @@ on_both_vendors!(
     an_unknown_user_waits_no_less,
     garbage_before_login,
     more_connections_than_allowed,
+    accounts_that_the_server_does_not_let_in,
+    a_greeting_that_changes,
+    the_greeting_of_the_users_servers,
 );
 
 fn the_accounts_of_the_file(cluster: &Cluster) -> Result<()> {
@@ -166,7 +178,146 @@ fn more_connections_than_allowed(cluster: &Cluster) -> Result<()> {
     assert!(refused.to_string().contains("1040"), "{refused}");
     // a place is free as soon as one has gone
     second.quit()?;
-    e2e::wait::until("a free place", || Ok(proxy.connect(&cluster.admin()).ok()))?.quit()?;
+    wait::until("a free place", || Ok(proxy.connect(&cluster.admin()).ok()))?.quit()?;
     first.command(CommandCode::PING, b"")?;
     first.quit()
+}
+
+/// Locked, expired, limited by the hour: the servers' own words reach the client, with a schema as
+/// the answer to the login.
+fn accounts_that_the_server_does_not_let_in(cluster: &Cluster) -> Result<()> {
+    let name = |kind: &str| format!("e2e_{kind}_{}", std::process::id());
+    let kinds = [
+        ("locked", "ACCOUNT LOCK"),
+        ("expired", "PASSWORD EXPIRE"),
+        ("hourly", "WITH MAX_CONNECTIONS_PER_HOUR 1"),
+    ];
+    let mut admin = cluster.direct()?;
+    let mut setup = Setup::of(cluster);
+    for (kind, how) in kinds {
+        let name = name(kind);
+        admin.must(&format!("CREATE USER {name} IDENTIFIED BY 'pw' {how}"))?;
+        admin.must(&format!("GRANT SELECT ON app.* TO {name}"))?;
+        setup = setup.user(&name, "pw");
+    }
+    let compared = setup.start().and_then(|proxy| {
+        for kind in ["locked", "expired", "hourly", "hourly"] {
+            let login = Login::new(&name(kind), "pw").tls().schema("app");
+            let outcome = |address: &str| match Client::connect(address, &login) {
+                Ok(mut client) => client.query("SELECT 1").map(|reply| {
+                    reply.error().map_or_else(|| "served".to_owned(), |error| error.to_string())
+                }),
+                Err(refused) => Ok(refused.to_string()),
+            };
+            let direct = outcome(&cluster.addresses[0])?;
+            let proxied = outcome(&proxy.address)?;
+            match kind {
+                // one connection in an hour, whoever opens it
+                "hourly" => assert!(
+                    proxied.contains("1226") && proxied.contains("max_connections_per_hour"),
+                    "{proxied}"
+                ),
+                _ => assert_eq!(proxied, direct, "{kind}"),
+            }
+        }
+        // a client that can, is let in to change its password, and to nothing else
+        let able = Login::new(&name("expired"), "pw")
+            .tls()
+            .with(Capabilities::CAN_HANDLE_EXPIRED_PASSWORDS);
+        let sandbox = |address: &str| -> Result<Vec<Option<String>>> {
+            let mut client = Client::connect(address, &able)?;
+            let answers =
+                ["SELECT 1", "USE app", "ALTER USER USER() IDENTIFIED BY 'pw'", "SELECT 1"];
+            answers
+                .iter()
+                .map(|sql| Ok(client.query(sql)?.error().map(|e| e.to_string())))
+                .collect()
+        };
+        let direct = sandbox(&cluster.addresses[0])?;
+        cluster.direct()?.must(&format!("ALTER USER {} PASSWORD EXPIRE", name("expired")))?;
+        let proxied = sandbox(&proxy.address)?;
+        assert!(direct[0].as_ref().is_some_and(|error| error.contains("1820")), "{direct:?}");
+        assert_eq!(proxied, direct);
+        Ok(())
+    });
+    for (kind, _) in kinds {
+        admin.must(&format!("DROP USER {}", name(kind)))?;
+    }
+    admin.quit()?;
+    compared
+}
+
+/// A way to a server that gives it another version once it is told to.
+fn upgraded(server: &str, upgrade: Arc<AtomicBool>) -> Result<String> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?.to_string();
+    let server = server.to_owned();
+    thread::spawn(move || {
+        for client in listener.incoming() {
+            let (Ok(client), Ok(mut server)) = (client, TcpStream::connect(&server)) else {
+                return;
+            };
+            let mut greeting = vec![0; 4096];
+            let Ok(length) = server.read(&mut greeting) else { return };
+            greeting.truncate(length);
+            if upgrade.load(Relaxed) {
+                // the last digit before the NUL or the dash that ends the number
+                let end = greeting[5..].iter().position(|byte| [0, b'-'].contains(byte));
+                let end = end.map_or(5, |end| end + 5);
+                let digit =
+                    greeting[5..end].iter().rposition(u8::is_ascii_digit).map_or(5, |at| at + 5);
+                greeting[digit] = b'x';
+            }
+            let copy = |mut from: TcpStream, mut to: TcpStream| {
+                let _ = std::io::copy(&mut from, &mut to);
+                let _ = to.shutdown(Shutdown::Write);
+            };
+            let Ok(()) = (&client).write_all(&greeting) else { continue };
+            let (Ok(from), Ok(to)) = (client.try_clone(), server.try_clone()) else { return };
+            thread::spawn(move || copy(from, to));
+            thread::spawn(move || copy(server, client));
+        }
+    });
+    Ok(address)
+}
+
+fn a_greeting_that_changes(cluster: &Cluster) -> Result<()> {
+    let upgrade = Arc::new(AtomicBool::new(false));
+    let mut behind = cluster.clone();
+    behind.addresses[0] = upgraded(&cluster.addresses[0], upgrade.clone())?;
+    let proxy = Setup::of(&behind).append("[backend]\npool_max_idle = 0").start()?;
+    let version = || -> Result<Vec<u8>> {
+        let mut client = proxy.connect(&cluster.admin())?;
+        client.must("SELECT 1")?;
+        let version = client.greeting.server_version.clone();
+        client.quit()?;
+        Ok(version)
+    };
+    let before = version()?;
+    assert_eq!(before, cluster.direct()?.greeting.server_version);
+    upgrade.store(true, Relaxed);
+    let after =
+        wait::until("the new version", || Ok(Some(version()?).filter(|now| *now != before)))?;
+    assert!(after.contains(&b'x'), "{}", after.escape_ascii());
+    upgrade.store(false, Relaxed);
+    wait::until("the old version", || Ok((version()? == before).then_some(())))
+}
+
+/// The first server of the file is another vendor's, and no user goes there.
+fn the_greeting_of_the_users_servers(cluster: &Cluster) -> Result<()> {
+    let other = match cluster.vendor {
+        Vendor::MariaDb => Vendor::MySql,
+        Vendor::MySql => Vendor::MariaDb,
+    };
+    let Some(other) = Cluster::find(other)? else { return Ok(()) };
+    let mut both = cluster.clone();
+    both.addresses = vec![other.addresses[0].clone()];
+    // the cluster's own server comes behind it, and the users' hostgroup is its
+    let user = "[[user]]\nname = \"of_two\"\npassword = \"\"\nhostgroup = 2\n";
+    let server = format!("[[server]]\nhostgroup = 2\naddress = {:?}\n", cluster.addresses[0]);
+    both.users.clear();
+    let proxy = Setup::of(&both).append(user).append(&server).start()?;
+    let client = Client::connect(&proxy.address, &Login::new("of_two", ""))?;
+    assert_eq!(client.greeting.server_version, cluster.direct()?.greeting.server_version);
+    client.quit()
 }

@@ -29,6 +29,7 @@ mod graceful;
 mod hostile;
 mod ids;
 mod kill;
+mod left_behind;
 mod limits;
 mod login;
 mod memory;

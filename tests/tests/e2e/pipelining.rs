@@ -183,10 +183,7 @@ fn large_replies_to_a_client_that_only_sends(cluster: &Cluster) -> Result<()> {
 fn a_client_that_sends_and_leaves(cluster: &Cluster) -> Result<()> {
     let proxy = Proxy::start(cluster)?;
     let login = login(cluster);
-    proxy.connect(&login)?.quit()?;
-    let none = Held { tasks: 99, descriptors: 99, ..Held::default() };
-    none.until_again(&proxy)?;
-    let held = Held::by(&proxy)?;
+    let held = Held::at_start(&proxy)?;
     let heard = |address: &str| -> Result<Vec<u8>> {
         let client = Client::connect(address, &login)?;
         let framed = commands(14).into_iter().map(|(code, body)| client.framed(code, &body));

@@ -63,7 +63,7 @@ fn opened_and_closed_again_and_again(cluster: &Cluster) -> Result<()> {
     let proxy = setup(cluster).start()?;
     let rounds = if Scale::of_this_run() == Scale::Full { 20 } else { 5 };
     let mut plateau = None;
-    let mut held = Held { tasks: 99, descriptors: 99, ..Held::default() };
+    let held = Held::at_start(&proxy)?;
     let mut memories = Vec::new();
     for round in 0..rounds {
         let clients = open(&proxy, &cluster.admin(), many())?;
@@ -74,7 +74,6 @@ fn opened_and_closed_again_and_again(cluster: &Cluster) -> Result<()> {
         drop(rude);
         polite.into_iter().try_for_each(|(_, client)| client.quit())?;
         held.until_again(&proxy)?;
-        held = Held::by(&proxy)?;
         let now = proxy.memory()?;
         memories.push((peak.0, now.0));
         let plateau = *plateau.get_or_insert(peak.0);

@@ -41,6 +41,7 @@ use wire::{
 /// Where a server is and how it is spoken to.
 pub(crate) struct Endpoint {
     place: Place,
+    tcp: config::Tcp,
     tls: Option<Tls>,
     pub(super) compression: Option<Method>,
 }
@@ -97,7 +98,8 @@ const LOGIN: Capabilities = Capabilities::PROTOCOL_41
     .union(Capabilities::PLUGIN_AUTH_LENENC_CLIENT_DATA);
 
 impl Endpoint {
-    pub(crate) fn new(server: &config::Server) -> Result<Self, TlsError> {
+    pub(crate) fn new(server: &config::Server, tcp: &config::Tcp) -> Result<Self, TlsError> {
+        let tcp = tcp.clone();
         let config::Server { address, tls, .. } = server;
         let compression = server.compression_method();
         let place = match address {
@@ -105,7 +107,7 @@ impl Endpoint {
             Address::Unix(path) => Place::Unix(path.clone()),
         };
         let check = match tls.mode {
-            ServerTlsMode::Disable => return Ok(Self { place, tls: None, compression }),
+            ServerTlsMode::Disable => return Ok(Self { place, tcp, tls: None, compression }),
             ServerTlsMode::Prefer | ServerTlsMode::Require => Check::None,
             ServerTlsMode::VerifyCa => Check::Authority,
             ServerTlsMode::VerifyIdentity => Check::Identity,
@@ -121,7 +123,7 @@ impl Endpoint {
             .map_err(|_| TlsError::ServerAuthority("the address has no name to check".into()))?;
         let required = tls.mode != ServerTlsMode::Prefer;
         let tls = Some(Tls { connector, name, required });
-        Ok(Self { place, tls, compression })
+        Ok(Self { place, tcp, tls, compression })
     }
 
     /// Reads certificates again, if they have changed or that is asked for.
@@ -135,7 +137,7 @@ impl Endpoint {
         match &self.place {
             Place::Tcp(address) => {
                 let io = TcpStream::connect(address.as_str()).await?;
-                tune(&io)?;
+                tune(&io, &self.tcp)?;
                 Ok(io.into())
             }
             Place::Unix(path) => Ok(UnixStream::connect(path).await?.into()),
@@ -151,11 +153,13 @@ impl Endpoint {
 }
 
 impl Backend {
-    /// What the server greets with.
-    pub(crate) async fn greeting(&self) -> Result<Greeting, ConnectError> {
+    /// Finds out what the server greets with.
+    pub(crate) async fn ask_greeting(&self) -> Result<(), ConnectError> {
         let timeout = self.connect_timeout();
         let greeting = tokio::time::timeout(timeout, self.endpoint.greeting());
-        greeting.await.unwrap_or(Err(ConnectError::Timeout(timeout)))
+        let greeting = greeting.await.unwrap_or(Err(ConnectError::Timeout(timeout)))?;
+        self.note_greeting(&greeting);
+        Ok(())
     }
 }
 
@@ -171,6 +175,7 @@ pub(super) async fn open(
     let mut read = BytesMut::new();
     let message = read_message(&mut io, &mut read, LIMIT).await?;
     let greeting = Greeting::decode(&message.payload())?;
+    backend.note_greeting(&greeting);
     let lacking = key.capabilities.intersection(Capabilities::WIRE_FORMAT);
     let lacking = lacking.difference(greeting.capabilities);
     if !lacking.is_empty() {
@@ -304,6 +309,11 @@ impl ConnectError {
             Self::Refused(err) => TRANSIENT.contains(&err.code),
             _ => false,
         }
+    }
+
+    /// Whether the server cannot be used, whoever asks: another one may do better.
+    pub(crate) fn is_of_the_server(&self) -> bool {
+        matches!(self, Self::Tls(_) | Self::NoTls | Self::Capabilities(_) | Self::Protocol(_))
     }
 }
 

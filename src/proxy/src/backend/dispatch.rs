@@ -176,7 +176,7 @@ impl State {
         let started = Instant::now();
         let deadline = started + settings.connect_budget;
         loop {
-            let mut failures = Vec::new();
+            let (mut failures, mut unusable) = (Vec::new(), None);
             for candidate in candidates(&target, session) {
                 let Some(backend) = self.shared.backends.get(&candidate.server) else { continue };
                 match backend.attach(session, &self.me.entry.account, deadline, enters).await {
@@ -185,11 +185,19 @@ impl State {
                         tracing::debug!(server = %candidate.server.name, %error, "connect failed");
                         failures.push(format!("{}: {error}", candidate.server.name));
                     }
+                    Err(error) if error.is_of_the_server() => {
+                        tracing::warn!(server = %candidate.server.name, %error, "cannot be used");
+                        unusable.get_or_insert(refused(backend, error));
+                    }
                     Err(error) => return Err(refused(backend, error)),
                 }
                 if Instant::now() >= deadline {
                     break;
                 }
+            }
+            // What this one lacks it will lack again.
+            if let (Some(error), true) = (unusable, failures.is_empty()) {
+                return Err(error);
             }
             if Instant::now() + settings.connect_retry_delay >= deadline {
                 let (group, budget) = (target.hostgroup, settings.connect_budget);

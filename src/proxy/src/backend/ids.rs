@@ -7,6 +7,7 @@
 //! ```
 
 mod kill;
+mod prepared;
 mod restore;
 mod rewrite;
 pub(crate) mod spell;
@@ -18,13 +19,11 @@ use super::{
     sessions::{Lease, Registered},
 };
 use chain::{Answer, Command, Error, Outcome, Reply, Result, Session, body::Ending};
+use prepared::Prepared;
 use restore::Restorer;
 use rewrite::Rewrite;
 use sql::{Charset, Dialect, Server, Verb};
-use std::{
-    collections::HashMap,
-    sync::{Arc, atomic::Ordering::Relaxed},
-};
+use std::sync::{Arc, atomic::Ordering::Relaxed};
 use tower::{Service, ServiceExt};
 use wire::{
     command::{CommandCode, Execute, statement::statement_id},
@@ -38,9 +37,7 @@ pub(super) struct Ids {
     version: Option<Server>,
     /// The session has no other connection, and the proxy knows no password for one.
     alone: bool,
-    /// Prepared statements that were rewritten, by the server's ids. The server limits how many
-    /// there are.
-    prepared: HashMap<u32, Arc<Rewrite>>,
+    prepared: Prepared,
 }
 
 /// Longest reply that is read whole, in bytes: up to 65,535 definitions of parameters and as many
@@ -51,7 +48,7 @@ impl Ids {
     pub(super) fn of(link: &Link, lease: Arc<Lease>) -> Self {
         let Link { vendor, version, .. } = *link;
         let alone = link.home.is_some();
-        Self { lease, vendor, version, alone, prepared: HashMap::new() }
+        Self { lease, vendor, version, alone, prepared: Prepared::default() }
     }
 
     fn dialect(&self, session: &Session) -> Dialect {
@@ -80,12 +77,12 @@ pub(super) async fn exchange(held: &mut Held, me: &Registered, command: Command)
         }
         CommandCode::STMT_CLOSE if !held.ids.prepared.is_empty() => {
             if let Some(id) = statement_id(command.whole()) {
-                held.ids.prepared.remove(&id);
+                held.ids.prepared.remove(id);
             }
             pass(held, command).await
         }
         CommandCode::RESET_CONNECTION => {
-            held.ids.prepared.clear();
+            held.ids.prepared = Prepared::default();
             me.entry.renamed.store(false, Relaxed);
             pass(held, command).await
         }
@@ -111,14 +108,17 @@ async fn whole(reply: Reply) -> Result<Answer> {
 
 async fn statement(held: &mut Held, me: &Registered, command: Command) -> Result<Reply> {
     let Some(text) = command.sql() else { return pass(held, command).await };
-    if command.code() == CommandCode::QUERY && sql::peek(&text) == Verb::Kill {
+    let prepares = command.code() == CommandCode::STMT_PREPARE;
+    if prepares {
+        held.ids.prepared.last = None;
+    } else if sql::peek(&text) == Verb::Kill {
         return Box::pin(kill::statement(held, me, command, text)).await;
     }
     if !sql::may_name_connection_id(&text) {
         return pass(held, command).await;
     }
     let found = sql::connection_ids(&text, held.ids.dialect(command.session()));
-    if found.assigned {
+    if found.assigned && !prepares {
         let entry = me.entry.clone();
         let reply = pass(held, command).await?;
         return Ok(reply.map_body(|body| {
@@ -129,7 +129,8 @@ async fn statement(held: &mut Held, me: &Registered, command: Command) -> Result
             })
         }));
     }
-    if found.read.is_empty() || me.entry.renamed.load(Relaxed) {
+    let has_room = !prepares || held.ids.prepared.has_room(&text);
+    if found.read.is_empty() || me.entry.renamed.load(Relaxed) || !has_room {
         return pass(held, command).await;
     }
     let rewrite = Arc::new(Rewrite::new(text, &found.read, held.ids.vendor, me.id));
@@ -154,8 +155,9 @@ async fn rewritten(held: &mut Held, mut command: Command, rewrite: Arc<Rewrite>)
 }
 
 async fn execute(held: &mut Held, command: Command) -> Result<Reply> {
-    let rewrite = statement_id(command.whole()).and_then(|id| held.ids.prepared.get(&id).cloned());
-    let Some(rewrite) = rewrite else { return pass(held, command).await };
+    let Some(rewrite) = held.ids.prepared.of(&command).cloned() else {
+        return pass(held, command).await;
+    };
     let capabilities = command.session().capabilities;
     let cursor = Execute::decode(command.whole()).is_ok_and(|execute| execute.wants_cursor());
     let mut restorer = Restorer::new(rewrite, command.code(), capabilities, cursor);

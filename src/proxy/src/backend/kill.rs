@@ -2,18 +2,8 @@
 
 use super::{Backend, Key, connect, connect::ConnectError, link::Link};
 use crate::config::Account;
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 use wire::{attributes::Attributes, capability::Capabilities, command::CommandCode};
-
-/// What a KILL ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(dead_code, reason = "a client's KILL QUERY comes next")]
-pub(crate) enum Scope {
-    /// The statement at work. The connection goes on.
-    Query,
-    /// The connection, and the statement with it.
-    Connection,
-}
 
 /// How many connections a server gives to KILLs at once, beyond its `max_connections`.
 pub(super) const SPARE: usize = 2;
@@ -21,17 +11,15 @@ pub(super) const SPARE: usize = 2;
 /// utf8mb4_general_ci: every server knows it.
 const COLLATION: u16 = 45;
 
-/// Ends the server's thread `thread_id`, or what it runs, over a connection that is opened for it
-/// and closed again. Whether `account` may do that is the server's to say, as is whether there is
+/// Ends the server's thread `thread_id` over a connection that is opened for it and closed again. Whether `account` may do that is the server's to say, as is whether there is
 /// such a thread ([`ConnectError::Refused`]: 1095, 1094). Takes no longer than one attempt to
 /// connect.
 pub(crate) async fn kill(
     backend: &Arc<Backend>,
     account: &Account,
-    scope: Scope,
     thread_id: u32,
 ) -> Result<(), ConnectError> {
-    let text = format!("KILL {scope} {thread_id}");
+    let text = format!("KILL CONNECTION {thread_id}");
     run(backend, account, CommandCode::QUERY, text.as_bytes()).await
 }
 
@@ -65,13 +53,4 @@ pub(super) async fn open(backend: &Arc<Backend>, account: &Account) -> Result<Li
         connect::open(backend, key, account, Attributes::default(), permit).await
     };
     tokio::time::timeout(timeout, opened).await.unwrap_or(Err(ConnectError::Timeout(timeout)))
-}
-
-impl fmt::Display for Scope {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Query => "QUERY",
-            Self::Connection => "CONNECTION",
-        })
-    }
 }

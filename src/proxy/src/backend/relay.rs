@@ -114,8 +114,13 @@ impl Backends {
 
 impl Backend {
     async fn greet(self: &Arc<Self>, deadline: Instant) -> Result<Met, ConnectError> {
-        let room = self.room(deadline).await?;
-        let timeout = self.connect_timeout();
+        // An idle connection of the pool that comes back makes way: it is of no use here.
+        let room = loop {
+            let returned = self.returned.notified();
+            if let Some(room) = self.room(deadline, returned).await? {
+                break room;
+            }
+        };
         let greeted = async {
             let mut io = self.endpoint.connect().await?;
             let mut read = BytesMut::new();
@@ -125,8 +130,7 @@ impl Backend {
             let capabilities = Capabilities::EMPTY;
             Ok(Met { greeting, backend, io, read, seq, compression: None, capabilities, room })
         };
-        let greeted = tokio::time::timeout(timeout, greeted).await;
-        let greeted = greeted.unwrap_or(Err(ConnectError::Timeout(timeout)));
+        let greeted = self.in_time(greeted).await;
         if greeted.is_err() {
             self.metrics.connected(false);
         }

@@ -39,7 +39,7 @@ impl Link {
             return Ok(false);
         }
         if let Some(lease) = self.lease.take()
-            && !lease.release().await
+            && !lease.gate.shut().await
         {
             return Ok(false);
         }
@@ -58,7 +58,7 @@ impl Link {
         runtime.spawn(async move {
             let Self { backend, account, thread_id, .. } = &self;
             // The connection is open until then, so that the id is nobody else's.
-            let killed = kill::kill(backend, account, kill::Scope::Connection, *thread_id).await;
+            let killed = kill::kill(backend, account, *thread_id).await;
             if let Err(error) = killed {
                 tracing::debug!(server = %backend.server.name, %error, "abandoned statement not killed");
             }

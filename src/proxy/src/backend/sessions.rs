@@ -1,6 +1,6 @@
 //! Which sessions there are, by the ids that clients see, and which connections they have.
 
-use super::{Backend, ids::spell};
+use super::{Backend, gate::Gate, ids::spell};
 use crate::config::Account;
 use std::{
     collections::HashMap,
@@ -52,26 +52,13 @@ struct Place {
 pub(crate) struct Lease {
     pub(crate) backend: Arc<Backend>,
     pub(crate) thread_id: u32,
-    /// Held by a KILL from before it is sent until its reply has come, and taken before the
-    /// connection is reset for another session: a KILL meets the session that it was meant for.
-    pub(crate) gate: tokio::sync::Mutex<Gate>,
+    pub(crate) gate: Gate,
 }
 
 /// The session's connection was killed by a client of the proxy.
 #[derive(Debug, thiserror::Error)]
 #[error("the session was killed")]
 pub(crate) struct Killed;
-
-/// What may be done with a leased connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Gate {
-    /// It is the session's.
-    Held,
-    /// A KILL was sent to which no reply has come: it may strike at any time.
-    Doubtful,
-    /// It is the session's no longer.
-    Released,
-}
 
 /// Clients' ids begin here, so that one that ever reaches a server untranslated hits nobody.
 pub(crate) const FIRST: u32 = 1 << 31;
@@ -169,14 +156,7 @@ impl Entry {
 
 impl Lease {
     pub(crate) fn new(backend: Arc<Backend>, thread_id: u32) -> Self {
-        Self { backend, thread_id, gate: tokio::sync::Mutex::new(Gate::Held) }
-    }
-
-    /// Waits for a KILL that is under way; from then on none is sent. False if one may be still
-    /// to come.
-    pub(crate) async fn release(&self) -> bool {
-        let mut gate = self.gate.lock().await;
-        std::mem::replace(&mut *gate, Gate::Released) != Gate::Doubtful
+        Self { backend, thread_id, gate: Gate::default() }
     }
 }
 

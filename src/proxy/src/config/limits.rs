@@ -4,7 +4,7 @@ use super::part::Entry;
 use chain::settings::{ByteSize, HumanDuration, Mistakes, duration, size};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::{ops::RangeInclusive, time::Duration};
+use std::time::Duration;
 
 /// Bounds on what clients can take.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -70,27 +70,6 @@ impl Default for Limits {
     }
 }
 
-const SIZES: [(&str, fn(&Limits) -> u64, RangeInclusive<u64>, &str); 3] = [
-    (
-        "max_allowed_packet",
-        |limits| limits.max_allowed_packet,
-        1 << 10..=1 << 30,
-        "a command's limit is 1 KiB to 1 GiB",
-    ),
-    (
-        "max_login_packet",
-        |limits| limits.max_login_packet,
-        1 << 10..=16 << 20,
-        "a login's limit is 1 KiB to 16 MiB",
-    ),
-    (
-        "max_buffered",
-        |limits| limits.max_buffered,
-        1 << 20..=1 << 40,
-        "the limit of all commands is 1 MiB to 1 TiB",
-    ),
-];
-
 pub(super) fn check(limits: &Entry<Limits>, mistakes: &mut Mistakes) {
     let Limits { login_timeout, wait_timeout, connect_errors_expire, .. } = limits.value;
     let durations = [
@@ -99,9 +78,24 @@ pub(super) fn check(limits: &Entry<Limits>, mistakes: &mut Mistakes) {
         ("connect_errors_expire", connect_errors_expire),
     ];
     limits.not_zero(&durations, mistakes);
-    for (key, value, range, message) in &SIZES {
-        if !range.contains(&value(&limits.value)) {
-            mistakes.push(limits.settings.mistake_at(key, *message));
+    let Limits { max_login_packet, max_allowed_packet, max_buffered, .. } = limits.value;
+    for (key, size, range, words) in [
+        (
+            "max_login_packet",
+            max_login_packet,
+            1 << 10..=16 << 20,
+            "a login's limit is 1 KiB to 16 MiB",
+        ),
+        (
+            "max_allowed_packet",
+            max_allowed_packet,
+            1 << 10..=1 << 30,
+            "a command's limit is 1 KiB to 1 GiB",
+        ),
+        ("max_buffered", max_buffered, 1 << 20..=1 << 40, "all commands' limit is 1 MiB to 1 TiB"),
+    ] {
+        if !range.contains(&size) {
+            mistakes.push(limits.settings.mistake_at(key, words));
         }
     }
 }

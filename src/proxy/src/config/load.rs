@@ -5,7 +5,7 @@ use super::{
     checks::{self, Hostgroups},
     limits,
     part::{self, Entry, List, Part, Variables, elsewhere},
-    schema, user,
+    schema, tcp, user,
 };
 use chain::{
     Chain, Registry,
@@ -76,6 +76,7 @@ fn assemble(
     let log = part::single(parts, "log", mistakes);
     let bounds = part::single(parts, "limits", mistakes);
     let backend = part::single(parts, "backend", mistakes);
+    let sockets = part::single(parts, "tcp", mistakes);
     let shutdown = part::single(parts, "shutdown", mistakes);
     let mut listeners = part::list(parts, "listener", mistakes);
     let users = part::list(parts, "user", mistakes);
@@ -88,6 +89,7 @@ fn assemble(
     checks::log(&log, mistakes);
     limits::check(&bounds, mistakes);
     checks::backend(&backend, mistakes);
+    tcp::check(&sockets, mistakes);
     checks::listeners(&parts[0].settings, &listeners, &admin, &chains, mistakes);
     checks::servers(&servers, mistakes);
     checks::hostgroups(&hostgroups, mistakes);
@@ -101,6 +103,7 @@ fn assemble(
         log: log.value,
         limits: bounds.value,
         backend: backend.value,
+        tcp: sockets.value,
         shutdown: shutdown.value,
         users: users.collect(),
         listeners: values(listeners),

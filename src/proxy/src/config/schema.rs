@@ -1,6 +1,8 @@
 //! The JSON Schema of the whole file: the tables' types and the filters' settings.
 
-use super::{Admin, Backend, Hostgroup, Limits, Listener, Log, Server, Shutdown, user::UserTable};
+use super::{
+    Admin, Backend, Hostgroup, Limits, Listener, Log, Server, Shutdown, Tcp, user::UserTable,
+};
 use chain::{Part, Registry};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema, schema_for};
 use serde_json::{Value, json};
@@ -39,6 +41,9 @@ struct File {
     /// Connections to servers, and the pools that keep them.
     #[schemars(default)]
     backend: Backend,
+    /// TCP connections: how peers are noticed that are gone without a word.
+    #[schemars(default)]
+    tcp: Tcp,
     /// How the proxy ends.
     #[schemars(default)]
     shutdown: Shutdown,

@@ -72,7 +72,7 @@ mod tests {
         assert!(one.cover(600_000).is_ok());
         assert!(other.cover(FREE).is_ok(), "small ones are free");
         assert!(other.cover(600_000).is_err());
-        assert!(other.cover(400_000).is_ok());
+        assert!(other.cover(300_000).is_ok());
         assert!(one.cover(600_000).is_ok(), "it has this already");
         one.give_back();
         assert!(other.cover(1 << 20).is_ok());

@@ -1,35 +1,39 @@
 //! A client's login: greeting, TLS, authentication, schema.
 
+mod conversation;
+mod greeted;
+
+pub(crate) use conversation::broke_off;
+pub(super) use conversation::{bad_handshake, compression, denied};
+pub(super) use greeted::Greeted;
+
 use super::{
-    Client, Context, call, packet_too_large, refuse,
+    Client, Context, call, refuse,
     relay::{Relay, Relayed},
-    stack, too_large,
+    stack,
 };
 use crate::{
     config::{Require, User},
     greeter::Greeter,
-    stream::Stream,
     tls::{Acceptor, Watched},
     users::{Admitted, Users},
 };
 use bytes::{Bytes, BytesMut};
 use chain::{
-    Command, Error, HostgroupId, Origin, Outcome, Reply, Session, Stack,
+    Command, Error, HostgroupId, Outcome, Reply, Session, Stack,
     command::Asker,
     session::{Peer, View},
 };
 use std::sync::Arc;
-use tokio_rustls::{TlsAcceptor, TlsStream};
 use wire::{
-    auth::{Plugin, Secret, ServerAuth, certificate_proof, random_nonce, server},
+    auth::{Plugin, ServerAuth, random_nonce, server},
     capability::Capabilities,
     command::{ChangeUser, CommandCode},
-    compress::{End, Method},
     err::{ErrPacket, ErrorCode, codes},
     greeting::Greeting,
     login::{LoginRequest, SslRequest},
     ok::OkPacket,
-    packet::{HEADER_LEN, Header, Message},
+    packet::{HEADER_LEN, Message},
     status::Status,
 };
 
@@ -62,14 +66,6 @@ pub(crate) struct LoggedIn {
     pub(super) relayed: Option<Relayed>,
 }
 
-/// What holds from the greeting on, for a change of user too.
-#[derive(Clone)]
-pub(super) struct Greeted {
-    pub(super) greeting: Greeting,
-    /// What the connection was secured with.
-    pub(super) tls: Option<Arc<Acceptor>>,
-}
-
 /// Who a client says it is, by a login or by COM_CHANGE_USER.
 struct Claim {
     request: LoginRequest,
@@ -91,13 +87,6 @@ const REFUSALS: u8 = 3;
 /// MySQL's error for a client that must use TLS and does not.
 pub(super) const SECURE_TRANSPORT_REQUIRED: ErrorCode =
     ErrorCode { code: 3159, sqlstate: *b"HY000" };
-
-/// A client that asks for more gets this: the highest levels take tens of milliseconds for a frame,
-/// for which other sessions would have to wait.
-const MAX_ZSTD_LEVEL: u8 = 9;
-
-/// MySQL's error for a level of zstd that there is not.
-const WRONG_COMPRESSION_LEVEL: ErrorCode = ErrorCode { code: 3923, sqlstate: *b"HY000" };
 
 impl Entrance {
     /// Lets a client in, or tells it why not and gives the reason.
@@ -208,6 +197,16 @@ impl Entrance {
         }
         let admitted = Some(admitted);
         Ok(LoggedIn { session, stack, greeted, admitted, refusals: 0, relayed: None })
+    }
+
+    /// The login has taken too long. MySQL says so; MariaDB closes without a word.
+    pub(crate) async fn timed_out(&self, client: &mut Client) {
+        if self.greeter.is_mariadb() {
+            return;
+        }
+        let seq = if client.read.is_empty() { 1 } else { 2 };
+        let text = "Got timeout reading communication packets";
+        let _ = refuse(client, seq, &ErrPacket::new(codes::ER_NET_READ_INTERRUPTED, text)).await;
     }
 
     /// Sends the greeting.
@@ -351,23 +350,6 @@ impl Entrance {
     }
 }
 
-impl Greeted {
-    /// What the OK of a login says about the certificate. Servers of MariaDB 11.4 and later say it
-    /// always; for a certificate that was made here it is said in front of others too, for without
-    /// it their clients would not connect.
-    fn proof(&self, password: &Secret, plugin: &Plugin) -> Option<Vec<u8>> {
-        let Self { greeting, tls } = self;
-        let tls = tls.as_ref()?;
-        let version = greeting.version();
-        let mut numbers = version.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
-        let proves = (numbers.next(), numbers.next()) >= (Some(11), Some(4));
-        let asked = greeting.is_mariadb() && *plugin == Plugin::NativePassword;
-        (asked && (proves || tls.self_made))
-            .then(|| certificate_proof(password, &greeting.nonce, &tls.certificate))
-            .flatten()
-    }
-}
-
 /// Takes the session into its schema, on a server: only that one knows whether the schema is there
 /// and may be used. The server's reply is the reply to the login.
 async fn enter(
@@ -411,96 +393,5 @@ async fn enter(
             refuse(client, seq, &ErrPacket::new(code, error.message())).await?;
             Err(error)
         }
-    }
-}
-
-/// How both sides compress, if they do. A level that there is not is refused.
-pub(super) async fn compression(
-    client: &mut Client,
-    request: &LoginRequest,
-    greeting: &Greeting,
-    seq: u8,
-) -> Result<Option<Method>, Error> {
-    let agreed = request.capabilities.intersection(greeting.capabilities);
-    match Method::agreed(agreed, request.zstd_level) {
-        Ok(method) => Ok(method),
-        Err(_) => {
-            let text = "Invalid zstd compression level for algorithm 'zstd'.";
-            let refusal = ErrPacket::new(WRONG_COMPRESSION_LEVEL, text);
-            Err(denied(client, seq, &refusal).await)
-        }
-    }
-}
-
-pub(super) async fn bad_handshake(client: &mut Client, seq: u8) -> Error {
-    denied(client, seq, &ErrPacket::new(codes::ER_HANDSHAKE_ERROR, "Bad handshake")).await
-}
-
-/// Tells the client why it is not let in. That it may not hear it changes nothing.
-pub(super) async fn denied(client: &mut Client, seq: u8, refusal: &ErrPacket) -> Error {
-    let _ = refuse(client, seq, refusal).await;
-    Error::client(Denied(refusal.code))
-}
-
-/// A client was told why it is not let in.
-#[derive(Debug, thiserror::Error)]
-#[error("login refused: error {0}")]
-struct Denied(u16);
-
-/// Whether a login that failed like this has broken off or made no sense, in contrast to one that
-/// was understood and refused.
-pub(crate) fn broke_off(error: &Error) -> bool {
-    error.origin() == Origin::Client
-        && error.cause().is_none_or(|Denied(code)| HANDSHAKE_ERRORS.contains(code))
-}
-
-/// Refusals of what is no login.
-const HANDSHAKE_ERRORS: [u16; 3] = [
-    codes::ER_HANDSHAKE_ERROR.code,
-    codes::ER_NET_PACKETS_OUT_OF_ORDER.code,
-    codes::ER_NET_PACKET_TOO_LARGE.code,
-];
-
-impl Client {
-    /// The next message of a login, which has the sequence id `seq`. Like a server, it does not
-    /// wait for the rest of a packet whose header is wrong.
-    pub(super) async fn said(&mut self, seq: u8, limit: usize) -> Result<Message, Error> {
-        while self.read.len() < HEADER_LEN {
-            if self.fill().await? == 0 {
-                return Err(Error::client("the client closed during the login"));
-            }
-        }
-        if Header::parse(&self.read).is_none_or(|header| header.seq != seq) {
-            let text = "Got packets out of order";
-            let refusal = ErrPacket::new(codes::ER_NET_PACKETS_OUT_OF_ORDER, text);
-            return Err(denied(self, seq, &refusal).await);
-        }
-        match self.message(limit).await {
-            Ok(message) => message.ok_or_else(|| Error::client("the client has closed")),
-            Err(error) if too_large(&error) => {
-                Err(denied(self, seq.wrapping_add(1), &packet_too_large()).await)
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Goes on with compression, behind the OK.
-    pub(super) fn compress(&mut self, method: Method) {
-        let method = match method {
-            Method::Zstd { level } => Method::Zstd { level: level.min(MAX_ZSTD_LEVEL) },
-            zlib => zlib,
-        };
-        self.io.compress(method, End::Server, self.read.split());
-    }
-
-    /// Goes on under TLS. Whatever came behind the request is part of the TLS handshake: nothing of
-    /// it is taken for the client's words.
-    async fn upgrade(&mut self, tls: &TlsAcceptor) -> Result<(), Error> {
-        let ahead = self.read.split().freeze();
-        let plain = std::mem::replace(&mut self.io, Stream::Closed).put_back(ahead);
-        let secured = tls.accept(plain).await;
-        let secured = secured.map_err(|e| Error::client(format!("TLS: {e}")))?;
-        self.io = TlsStream::from(secured).into();
-        Ok(())
     }
 }

@@ -5,7 +5,7 @@ use crate::backend::{
     connect::ConnectError,
     dispatch::{Held, refused},
     kill,
-    sessions::{Entry, FIRST, Gate, Lease, Registered},
+    sessions::{Entry, FIRST, Lease, Registered},
 };
 use bytes::{Bytes, BytesMut};
 use chain::{Answer, Command, Reply, Result};
@@ -91,33 +91,30 @@ async fn strike(
     victim: &Entry,
     lease: &Lease,
 ) -> Result<Option<Reply>> {
-    let mut gate = lease.gate.lock().await;
-    if *gate == Gate::Released {
-        return Ok(None);
-    }
-    // Until a reply has come, and for good if none does.
-    *gate = Gate::Doubtful;
+    let Some(passage) = lease.gate.enter().await else { return Ok(None) };
     victim.killed.store(!order.query, Relaxed);
-    let reply = if Arc::ptr_eq(&lease.backend, &held.ids.lease.backend) {
+    if Arc::ptr_eq(&lease.backend, &held.ids.lease.backend) {
         let own = order.command(command, lease.thread_id);
         let answer = whole(send(held, own).await?).await?;
+        passage.answered();
         victim.killed.store(!order.query && answer.end.error.is_none(), Relaxed);
-        Some(order.translated(answer, lease.thread_id).into())
-    } else {
-        let (code, payload) = order.payload(lease.thread_id);
-        match kill::run(&lease.backend, &me.entry.account, code, &payload).await {
+        return Ok(Some(order.translated(answer, lease.thread_id).into()));
+    }
+    let (code, payload) = order.payload(lease.thread_id);
+    match kill::run(&lease.backend, &me.entry.account, code, &payload).await {
+        Ok(()) => {
+            passage.answered();
             // That was another connection's reply. This one has one of its own.
-            Ok(()) => Some(send(held, nothing(command)).await?),
-            Err(ConnectError::Refused(err)) => {
-                victim.killed.store(false, Relaxed);
-                let gone = err.code == codes::ER_NO_SUCH_THREAD.code;
-                (!gone).then(|| Reply::err(command, &order.named(err, lease.thread_id)))
-            }
-            Err(error) => return Err(refused(&lease.backend, error)),
+            Ok(Some(send(held, nothing(command)).await?))
         }
-    };
-    *gate = Gate::Held;
-    Ok(reply)
+        Err(ConnectError::Refused(err)) => {
+            passage.answered();
+            victim.killed.store(false, Relaxed);
+            let gone = err.code == codes::ER_NO_SUCH_THREAD.code;
+            Ok((!gone).then(|| Reply::err(command, &order.named(err, lease.thread_id))))
+        }
+        Err(error) => Err(refused(&lease.backend, error)),
+    }
 }
 
 /// The victim has no connection that a server could judge about. One is opened as the victim's for
