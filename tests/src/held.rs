@@ -2,7 +2,6 @@
 
 use crate::{Proxy, client::throw, wait};
 use anyhow::{Context, Result, ensure};
-use serde_json::Value;
 use std::fs;
 
 /// What a Towpath process holds for its clients.
@@ -23,20 +22,23 @@ pub struct Held {
 impl Held {
     /// What `proxy` holds now.
     pub fn by(proxy: &Proxy) -> Result<Self> {
-        let status: Value = serde_json::from_str(&proxy.get("/status")?)?;
-        let of_servers = |field: &str| -> Result<u64> {
-            let servers = status["servers"].as_array().context("no servers")?;
-            Ok(servers.iter().filter_map(|server| server[field].as_u64()).sum())
-        };
-        let metrics = proxy.get("/metrics")?;
-        let tasks = metrics.lines().find_map(|line| line.strip_prefix("towpath_tasks "));
+        // before the question, which takes a descriptor itself, and later than its answer
         let descriptors = fs::read_dir(format!("/proc/{}/fd", proxy.pid()))?.count() as u64;
+        let metrics = proxy.get("/metrics")?;
+        let sum = |name: &str, label: &str| -> Result<u64> {
+            let lines = metrics.lines().filter(|line| !line.starts_with('#'));
+            lines
+                .filter_map(|line| line.rsplit_once(' '))
+                .filter(|(key, _)| key.split('{').next() == Some(name) && key.contains(label))
+                .try_fold(0, |sum, (_, value)| Ok(sum + value.parse::<u64>()?))
+        };
+        let idle = sum("towpath_backend_connections", "state=\"idle\"")?;
         Ok(Self {
-            sessions: status["sessions"].as_u64().context("no sessions")?,
-            attached: of_servers("attached")?,
-            outstanding: of_servers("outstanding")?,
-            tasks: tasks.context("no tasks")?.parse()?,
-            descriptors: descriptors.saturating_sub(of_servers("idle")?),
+            sessions: sum("towpath_sessions", "")?,
+            attached: sum("towpath_backend_connections", "state=\"attached\"")?,
+            outstanding: sum("towpath_backend_outstanding", "")?,
+            tasks: sum("towpath_tasks", "")?,
+            descriptors: descriptors.saturating_sub(idle),
         })
     }
 
@@ -74,7 +76,6 @@ impl Held {
 
     fn is_within(&self, before: &Self) -> bool {
         let Self { sessions, attached, outstanding, tasks, descriptors } = *self;
-        // the admin port's own connections come and go
         sessions <= before.sessions
             && attached <= before.attached
             && outstanding <= before.outstanding

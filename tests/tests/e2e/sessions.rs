@@ -101,6 +101,9 @@ fn ten_thousand_at_once(cluster: &Cluster) -> Result<()> {
     for n in [0, last / 2, last] {
         ensure!(clients[n].rows("SELECT 'served'")? == [[Some("served".to_owned())]]);
     }
+    let now = Held::by(&proxy)?;
+    ensure!((now.sessions, now.attached) == (u64::from(many()), 3), "{now:?}");
+    ensure!(now.tasks > u64::from(many()) && now.descriptors > u64::from(many()), "{now:?}");
     clients.into_iter().try_for_each(Client::quit)
 }
 

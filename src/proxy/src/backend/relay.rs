@@ -114,13 +114,13 @@ impl Backends {
 
 impl Backend {
     async fn greet(self: &Arc<Self>, deadline: Instant) -> Result<Met, ConnectError> {
-        // An idle connection of the pool that comes back makes way: it is of no use here.
         let room = loop {
-            let returned = self.returned.notified();
-            if let Some(room) = self.room(deadline, returned).await? {
+            // Each idle connection that comes back makes way.
+            if let Some(room) = self.room(deadline, self.returned.notified()).await? {
                 break room;
             }
         };
+        let timeout = self.connect_timeout();
         let greeted = async {
             let mut io = self.endpoint.connect().await?;
             let mut read = BytesMut::new();
@@ -130,7 +130,8 @@ impl Backend {
             let capabilities = Capabilities::EMPTY;
             Ok(Met { greeting, backend, io, read, seq, compression: None, capabilities, room })
         };
-        let greeted = self.in_time(greeted).await;
+        let greeted = tokio::time::timeout(timeout, greeted).await;
+        let greeted = greeted.unwrap_or(Err(ConnectError::Timeout(timeout)));
         if greeted.is_err() {
             self.metrics.connected(false);
         }

@@ -4,8 +4,10 @@ mod conversation;
 mod greeted;
 
 pub(crate) use conversation::broke_off;
-pub(super) use conversation::{bad_handshake, compression, denied};
-pub(super) use greeted::Greeted;
+pub(super) use {
+    conversation::{bad_handshake, denied},
+    greeted::Greeted,
+};
 
 use super::{
     Client, Context, call, refuse,
@@ -29,6 +31,7 @@ use wire::{
     auth::{Plugin, ServerAuth, random_nonce, server},
     capability::Capabilities,
     command::{ChangeUser, CommandCode},
+    compress::Method,
     err::{ErrPacket, ErrorCode, codes},
     greeting::Greeting,
     login::{LoginRequest, SslRequest},
@@ -87,6 +90,9 @@ const REFUSALS: u8 = 3;
 /// MySQL's error for a client that must use TLS and does not.
 pub(super) const SECURE_TRANSPORT_REQUIRED: ErrorCode =
     ErrorCode { code: 3159, sqlstate: *b"HY000" };
+
+/// MySQL's error for a level of zstd that there is not.
+const WRONG_COMPRESSION_LEVEL: ErrorCode = ErrorCode { code: 3923, sqlstate: *b"HY000" };
 
 impl Entrance {
     /// Lets a client in, or tells it why not and gives the reason.
@@ -392,6 +398,24 @@ async fn enter(
             let code = ErrorCode { code: error.code(), sqlstate: error.sqlstate() };
             refuse(client, seq, &ErrPacket::new(code, error.message())).await?;
             Err(error)
+        }
+    }
+}
+
+/// How both sides compress, if they do. A level that there is not is refused.
+pub(super) async fn compression(
+    client: &mut Client,
+    request: &LoginRequest,
+    greeting: &Greeting,
+    seq: u8,
+) -> Result<Option<Method>, Error> {
+    let agreed = request.capabilities.intersection(greeting.capabilities);
+    match Method::agreed(agreed, request.zstd_level) {
+        Ok(method) => Ok(method),
+        Err(_) => {
+            let text = "Invalid zstd compression level for algorithm 'zstd'.";
+            let refusal = ErrPacket::new(WRONG_COMPRESSION_LEVEL, text);
+            Err(denied(client, seq, &refusal).await)
         }
     }
 }

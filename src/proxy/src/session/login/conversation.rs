@@ -8,9 +8,7 @@ use chain::{Error, Origin};
 use tokio_rustls::{TlsAcceptor, TlsStream};
 use wire::{
     compress::{End, Method},
-    err::{ErrPacket, ErrorCode, codes},
-    greeting::Greeting,
-    login::LoginRequest,
+    err::{ErrPacket, codes},
     packet::{HEADER_LEN, Header, Message},
 };
 
@@ -18,19 +16,7 @@ use wire::{
 /// for which other sessions would have to wait.
 const MAX_ZSTD_LEVEL: u8 = 9;
 
-/// MySQL's error for a level of zstd that there is not.
-const WRONG_COMPRESSION_LEVEL: ErrorCode = ErrorCode { code: 3923, sqlstate: *b"HY000" };
-
 impl Client {
-    /// Goes on with compression, behind the OK.
-    pub(in crate::session) fn compress(&mut self, method: Method) {
-        let method = match method {
-            Method::Zstd { level } => Method::Zstd { level: level.min(MAX_ZSTD_LEVEL) },
-            zlib => zlib,
-        };
-        self.io.compress(method, End::Server, self.read.split());
-    }
-
     /// The next message of a login, which has the sequence id `seq`. Like a server, it does not
     /// wait for the rest of a packet whose header is wrong.
     pub(in crate::session) async fn said(
@@ -57,33 +43,24 @@ impl Client {
         }
     }
 
+    /// Goes on with compression, behind the OK.
+    pub(in crate::session) fn compress(&mut self, method: Method) {
+        let method = match method {
+            Method::Zstd { level } => Method::Zstd { level: level.min(MAX_ZSTD_LEVEL) },
+            zlib => zlib,
+        };
+        self.io.compress(method, End::Server, self.read.split());
+    }
+
     /// Goes on under TLS. Whatever came behind the request is part of the TLS handshake: nothing of
     /// it is taken for the client's words.
-    pub(super) async fn upgrade(&mut self, tls: &TlsAcceptor) -> Result<(), Error> {
+    pub(in crate::session) async fn upgrade(&mut self, tls: &TlsAcceptor) -> Result<(), Error> {
         let ahead = self.read.split().freeze();
         let plain = std::mem::replace(&mut self.io, Stream::Closed).put_back(ahead);
         let secured = tls.accept(plain).await;
         let secured = secured.map_err(|e| Error::client(format!("TLS: {e}")))?;
         self.io = TlsStream::from(secured).into();
         Ok(())
-    }
-}
-
-/// How both sides compress, if they do. A level that there is not is refused.
-pub(in crate::session) async fn compression(
-    client: &mut Client,
-    request: &LoginRequest,
-    greeting: &Greeting,
-    seq: u8,
-) -> Result<Option<Method>, Error> {
-    let agreed = request.capabilities.intersection(greeting.capabilities);
-    match Method::agreed(agreed, request.zstd_level) {
-        Ok(method) => Ok(method),
-        Err(_) => {
-            let text = "Invalid zstd compression level for algorithm 'zstd'.";
-            let refusal = ErrPacket::new(WRONG_COMPRESSION_LEVEL, text);
-            Err(denied(client, seq, &refusal).await)
-        }
     }
 }
 
