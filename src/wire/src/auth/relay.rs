@@ -90,6 +90,9 @@ enum State {
     Passing,
 }
 
+/// First byte of `AuthNextFactor`, which goes on like an auth switch.
+const NEXT_FACTOR: u8 = 0x02;
+
 /// More exchanges than any method takes: PAM may ask many questions.
 const PATIENCE: u8 = 100;
 
@@ -144,7 +147,13 @@ impl RelayAuth {
             ([MORE_DATA, _], _) if self.plugin == Plugin::CachingSha2Password => {
                 Ok(Step::Tell(bytes))
             }
-            _ => Ok(Step::Client(bytes)),
+            _ => {
+                if let Some(AuthSwitch { plugin, data }) = next_factor(payload) {
+                    (self.plugin, self.data, self.state) = (plugin, data, State::First);
+                    self.permit()?;
+                }
+                Ok(Step::Client(bytes))
+            }
         }
     }
 
@@ -207,4 +216,12 @@ impl RelayAuth {
         self.patience = self.patience.checked_sub(1).ok_or(RelayError::Endless)?;
         Ok(())
     }
+}
+
+/// The plugin of the next factor, if it is one that is known here. A question of PAM's may begin
+/// with the same byte.
+fn next_factor(payload: &[u8]) -> Option<AuthSwitch> {
+    let (&NEXT_FACTOR, rest) = payload.split_first()? else { return None };
+    let switch = AuthSwitch::decode(&[&[SWITCH], rest].concat()).ok()?;
+    (!matches!(switch.plugin, Plugin::Other(_))).then_some(switch)
 }

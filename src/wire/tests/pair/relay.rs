@@ -215,3 +215,16 @@ fn a_login_that_never_ends_is_given_up() {
         assert!(rounds < 1000, "no end");
     }
 }
+
+#[test]
+fn a_further_factor_is_looked_at_too() {
+    let hops = Hops { client: Channel::Open, server: Channel::Tls, key: None };
+    let mut relay = RelayAuth::new(hops, Plugin::CachingSha2Password, NONCE);
+    assert!(relay.client(&[9; 32]).is_ok());
+    let error = relay.server(b"\x02mysql_clear_password\0\0");
+    assert_eq!(error, Err(RelayError::Exposed(Plugin::ClearPassword)));
+    let hops = Hops { client: Channel::Open, server: Channel::Tls, key: None };
+    let mut relay = RelayAuth::new(hops, Plugin::CachingSha2Password, NONCE);
+    let question = b"\x02Password: ";
+    assert_eq!(relay.server(question), Ok(Step::Client(question.to_vec().into())));
+}
