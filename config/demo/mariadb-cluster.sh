@@ -132,6 +132,10 @@ halt() { # SIGTERM, then SIGKILL after 15 s
   local p i; alive "$1" || return 0; p=$(cat "$DIR/n$1/pid"); kill "${2:--TERM}" "$p"
   for i in $(seq 300); do kill -0 "$p" 2>/dev/null || return 0; sleep 0.05; done; kill -9 "$p" 2>/dev/null || true; sleep 0.2
 }
+renew() { # settings that are not those of node $1 take effect with a new start
+  cp "$DIR/n$1/my.cnf" "$DIR/n$1/my.cnf.old"; conf "$1"
+  cmp -s "$DIR/n$1/my.cnf" "$DIR/n$1/my.cnf.old" || halt "$1"
+}
 
 case $CMD in
 up)
@@ -150,6 +154,7 @@ up)
     for n in $REPLICAS; do cp -a "$DIR/n1/data" "$DIR/n$n/data"; done
     wait $cpid
   fi
+  [ $new = 1 ] || for n in $NODES; do renew "$n"; done
   for n in $NODES; do alive "$n" || launch "$n"; done
   for n in $NODES; do await "$n"; done
   if [ $new = 1 ]; then

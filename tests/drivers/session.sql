@@ -1,3 +1,4 @@
+DROP TABLE IF EXISTS goods;
 CREATE TABLE goods (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(40), price DECIMAL(8,2), made DATETIME(3), note TEXT, raw BLOB);
 INSERT INTO goods (name, price, made) VALUES ('rope', 12.50, '2024-02-29 10:11:12.345'), ('anchor', 99.99, NULL), ('Öl', 0, '1970-01-02 00:00:00');
 INSERT INTO goods (name, note) VALUES ('quote''d', 'two\nlines'), (NULL, REPEAT('long ', 100));

@@ -137,6 +137,10 @@ halt() { # SIGTERM, then SIGKILL after 15 s
   local p i; alive "$1" || return 0; p=$(cat "$DIR/n$1/pid"); kill "${2:--TERM}" "$p"
   for i in $(seq 300); do kill -0 "$p" 2>/dev/null || return 0; sleep 0.05; done; kill -9 "$p" 2>/dev/null || true; sleep 0.2
 }
+renew() { # settings that are not those of node $1 take effect with a new start
+  cp "$DIR/n$1/my.cnf" "$DIR/n$1/my.cnf.old"; conf "$1"
+  cmp -s "$DIR/n$1/my.cnf" "$DIR/n$1/my.cnf.old" || halt "$1"
+}
 
 case $CMD in
 up)
@@ -156,6 +160,7 @@ up)
     fi
     for n in $NODES; do cp -a --reflink=auto "$T/data" "$DIR/n$n/data" & done; wait
   fi
+  [ $new = 1 ] || for n in $NODES; do renew "$n"; done
   for n in $NODES; do alive "$n" || launch "$n"; done
   for n in $NODES; do await "$n"; done
   if [ $new = 1 ]; then

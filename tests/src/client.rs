@@ -17,7 +17,10 @@ pub use statement::Statement;
 use anyhow::{Result, bail};
 use bytes::BytesMut;
 use channel::Channel;
-use std::io::{ErrorKind, Read, Write};
+use std::{
+    io::{ErrorKind, Read, Write},
+    time::Duration,
+};
 use wire::{Capabilities, CommandCode, Greeting, ReplyScanner, Scan, packet};
 
 /// Bytes that one read asks for.
@@ -70,6 +73,16 @@ impl Client {
     /// Sends bytes as they are, below compression.
     pub fn send_below(&mut self, bytes: &[u8]) -> Result<()> {
         Ok(self.channel.write_below(bytes)?)
+    }
+
+    /// Sends `bytes` below compression and nothing more; gives all that still comes, up to the end.
+    pub fn last_words(mut self, bytes: &[u8]) -> Result<Vec<u8>> {
+        handshake::say_and_listen(&mut self.channel, bytes)
+    }
+
+    /// Waits no longer than this for what must come.
+    pub fn patience(&self, limit: Duration) -> Result<()> {
+        Ok(self.channel.read_timeout(limit)?)
     }
 
     /// Closes the sending side: the other one sees the end of the stream, and can still answer.

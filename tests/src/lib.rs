@@ -3,7 +3,11 @@
 //! | module | what |
 //! |---|---|
 //! | [`cluster`] | the MariaDB and MySQL clusters that `./tests/run` keeps up |
+//! | [`throwaway`] | a server of a test's own, to be killed, stopped, or left without disk |
 //! | [`proxy`] | one Towpath process with a configuration of its own |
+//! | [`relay`] | a relay that notes what passes, and cuts at a chosen byte |
+//! | [`noise`] | random byte strings, and conversations with mistakes in them |
+//! | [`held`] | what a process holds, to be compared with what it held before |
 //! | [`client`] | a client that keeps every byte it received |
 //! | [`transcript`] | one script directly and through the proxy, compared byte for byte |
 //! | [`program`] | command lines (`mariadb`, `mysql`, `sysbench`, Python) with a time limit |
@@ -13,15 +17,22 @@
 
 pub mod client;
 pub mod cluster;
+pub mod held;
+pub mod noise;
 pub mod program;
 pub mod proxy;
+pub mod relay;
 pub mod skip;
+pub mod throwaway;
 pub mod transcript;
 pub mod wait;
 
 pub use client::{Client, Login};
 pub use cluster::{Cluster, Schema, Vendor};
+pub use held::Held;
 pub use proxy::{Proxy, Setup};
+pub use relay::{Cut, Relay};
+pub use throwaway::Throwaway;
 
 /// How much a run of the tests does, from `TOWPATH_TEST_SCALE`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -59,7 +59,12 @@ pub fn run(command: &mut Command, input: &str) -> Result<Output> {
 
 /// MySQL's command line, where MySQL was unpacked.
 pub fn mysql() -> Option<PathBuf> {
-    Some(cache().join("mysql-server/bin/mysql")).filter(|path| path.exists())
+    of_mysql("mysql")
+}
+
+/// One of MySQL's other programs.
+pub fn of_mysql(name: &str) -> Option<PathBuf> {
+    Some(cache().join("mysql-server/bin").join(name)).filter(|path| path.exists())
 }
 
 /// MariaDB's command line, as Debian installs it.
@@ -78,7 +83,8 @@ pub fn sysbench() -> Option<PathBuf> {
     on_path("sysbench")
 }
 
-fn on_path(name: &str) -> Option<PathBuf> {
+/// A program on the PATH.
+pub fn on_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| path.is_file())
 }

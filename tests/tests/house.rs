@@ -20,6 +20,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("proxy", &["chain", "wire", "sql"]),
     ("towpath", &["proxy", "filters", "chain", "wire", "sql"]),
     ("e2e", &["wire"]),
+    ("compare", &["e2e", "wire"]),
     ("plugin", &["chain", "towpath"]),
 ];
 

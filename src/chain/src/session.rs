@@ -3,7 +3,7 @@
 use crate::topology::{HostgroupId, Topology};
 use bytes::Bytes;
 use std::{net::IpAddr, ops::Deref, sync::Arc};
-use wire::{capability::Capabilities, status::Status};
+use wire::{attributes::Attributes, capability::Capabilities, status::Status};
 
 /// A read-only snapshot of one client session.
 ///
@@ -36,6 +36,8 @@ pub struct View {
     pub capabilities: Capabilities,
     /// The collation id of the client's handshake, or of its COM_CHANGE_USER.
     pub collation: u16,
+    /// What the client says about itself, such as its `program_name`.
+    pub attributes: Attributes,
     /// The user's default hostgroup.
     pub hostgroup: HostgroupId,
     /// The servers there are.

@@ -13,7 +13,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 use tower::{Service, ServiceExt};
-use wire::{capability::Capabilities, status::Status};
+use wire::{attributes::Attributes, capability::Capabilities, status::Status};
 
 /// A session that exists nowhere, in hostgroup 0 of a topology with two servers.
 pub fn session() -> Session {
@@ -34,6 +34,7 @@ pub fn session_of(topology: Topology) -> Session {
         port: 6033,
         capabilities: Capabilities::PROTOCOL_41 | Capabilities::TRANSACTIONS,
         collation: 45,
+        attributes: Attributes::default(),
         hostgroup: HostgroupId(0),
         topology: Arc::new(topology),
     })

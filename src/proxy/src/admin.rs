@@ -74,6 +74,8 @@ async fn metrics(
         gauges.outstanding.set(load.outstanding().into());
         gauges.idle.set(i64::try_from(backend.idle()).unwrap_or(i64::MAX));
     }
+    let tasks = tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    facts.metrics.tasks.set(i64::try_from(tasks).unwrap_or(i64::MAX));
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([(CONTENT_TYPE, kind)], facts.metrics.render())
 }

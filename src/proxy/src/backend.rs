@@ -4,8 +4,10 @@ pub(crate) mod connect;
 pub(crate) mod connection;
 pub(crate) mod dispatch;
 mod gate;
+mod identity;
 mod ids;
 pub(crate) mod kill;
+mod lasting;
 pub(crate) mod link;
 mod release;
 mod schema;
@@ -16,8 +18,10 @@ use crate::{
     metrics::ServerMetrics,
     tls::TlsError,
 };
+use bytes::Bytes;
 use chain::{HostgroupId, Server, Session};
 use connect::{ConnectError, Endpoint};
+use identity::attributes;
 use link::Link;
 use schema::Schema;
 use std::{
@@ -25,8 +29,8 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use wire::capability::Capabilities;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use wire::{attributes::Attributes, capability::Capabilities};
 
 /// All servers, by [`Server::id`].
 #[derive(Default)]
@@ -44,6 +48,8 @@ pub(crate) struct Backend {
     /// One permit for each connection that is open, used or idle.
     room: Arc<Semaphore>,
     capacity: u32,
+    /// Tells those who wait for room that there is one more idle connection.
+    returned: Notify,
     /// Permits for connections that run one KILL, beyond those of `room`: what holds all of these
     /// may be what has to be killed.
     spare: Arc<Semaphore>,
@@ -106,10 +112,16 @@ impl Backend {
             idle: Mutex::default(),
             room: Arc::new(Semaphore::new(config.max_connections as usize)),
             capacity: config.max_connections,
+            returned: Notify::new(),
             spare: Arc::new(Semaphore::new(kill::SPARE)),
             server,
             metrics,
         })
+    }
+
+    /// Reads the certificates again, if they have changed or that is asked for.
+    pub(crate) fn renew(&self, asked: bool) {
+        self.endpoint.renew(asked);
     }
 
     /// How long one attempt to connect may take.
@@ -133,53 +145,99 @@ impl Backend {
         enters: bool,
     ) -> Result<Link, ConnectError> {
         let schema = session.schema.as_ref().filter(|_| !enters);
-        let key = Key::of(session, account);
-        while let Some(mut link) = self.take_idle(&key, session) {
-            match link.begin(schema).await {
-                Ok(()) => return Ok(link),
+        let (key, attributes) = (Key::of(session, account), attributes(session));
+        let room = loop {
+            // Made before the look at the idle ones, so that none comes back unseen.
+            let returned = self.returned.notified();
+            let reused = self.reuse(&key, session, account, &attributes, schema).await?;
+            if let Some(link) = reused {
+                return Ok(link);
+            }
+            if let Some(room) = self.room(deadline, returned).await? {
+                break room;
+            }
+        };
+        let opened = connect::open(self, key, account, attributes, room);
+        let opened = self.in_time(opened).await;
+        self.metrics.connected(opened.is_ok());
+        let mut link = opened?;
+        self.in_time(link.begin(schema)).await?;
+        Ok(link)
+    }
+
+    /// An idle connection that fits, in the state of a session that has just logged in.
+    async fn reuse(
+        &self,
+        key: &Key,
+        session: &Session,
+        account: &Account,
+        attributes: &Attributes,
+        schema: Option<&Bytes>,
+    ) -> Result<Option<Link>, ConnectError> {
+        while let Some(mut link) = self.take_idle(key, session, attributes) {
+            if !link.fits(session, attributes) {
+                match self.in_time(link.log_in_anew(account, attributes.clone())).await {
+                    Ok(()) => {}
+                    // A login of its own shows what is wrong with the account. Each that fails may
+                    // count against it, so there is no second one like this.
+                    Err(ConnectError::Refused(_)) => break,
+                    Err(_) => continue,
+                }
+            }
+            match self.in_time(link.begin(schema)).await {
+                Ok(()) => return Ok(Some(link)),
                 // It went away while it was idle: the next one, or a new one.
                 Err(ConnectError::Io(_)) => {}
                 Err(other) => return Err(other),
             }
         }
-        let room = self.room(deadline).await?;
+        Ok(None)
+    }
+
+    /// A server that has stopped answering must not use up more than one attempt's time.
+    async fn in_time<T>(
+        &self,
+        step: impl Future<Output = Result<T, ConnectError>>,
+    ) -> Result<T, ConnectError> {
         let timeout = self.connect_timeout();
-        let opened = tokio::time::timeout(timeout, connect::open(self, key, account, room));
-        let opened = opened.await.unwrap_or(Err(ConnectError::Timeout(timeout)));
-        self.metrics.connected(opened.is_ok());
-        let mut link = opened?;
-        link.begin(schema).await?;
-        Ok(link)
+        tokio::time::timeout(timeout, step).await.unwrap_or(Err(ConnectError::Timeout(timeout)))
     }
 
     /// A place among the connections that the server may have. An idle connection of another kind
-    /// makes way for one that is needed.
-    async fn room(&self, deadline: Instant) -> Result<OwnedSemaphorePermit, ConnectError> {
+    /// makes way for one that is needed. `None` if one was `returned` in the meantime, which may
+    /// fit.
+    async fn room(
+        &self,
+        deadline: Instant,
+        returned: impl Future<Output = ()>,
+    ) -> Result<Option<OwnedSemaphorePermit>, ConnectError> {
         if let Ok(permit) = self.room.clone().try_acquire_owned() {
-            return Ok(permit);
+            return Ok(Some(permit));
         }
         drop(self.lock_idle().pop());
-        let full = || ConnectError::Full(self.capacity);
-        let wait = tokio::time::timeout_at(deadline.into(), self.room.clone().acquire_owned());
-        Ok(wait.await.map_err(|_| full())??)
+        let room = async {
+            tokio::select! {
+                permit = self.room.clone().acquire_owned() => Ok(Some(permit?)),
+                () = returned => Ok(None),
+            }
+        };
+        let waited = tokio::time::timeout_at(deadline.into(), room).await;
+        waited.unwrap_or(Err(ConnectError::Full(self.capacity)))
     }
 
-    /// Takes the idle connection that fits best: last in, first out; one that has the session's
-    /// schema already before one that has another. Nothing but a new login takes a schema away
-    /// again, so a session without one gets only a connection that never had any.
-    fn take_idle(&self, key: &Key, session: &Session) -> Option<Link> {
+    /// Takes the idle connection that fits best: one that has said the same attributes before one
+    /// that has to log in anew for them, then one that has the session's schema already; among
+    /// equals the one used last.
+    fn take_idle(&self, key: &Key, session: &Session, attributes: &Attributes) -> Option<Link> {
+        let schema = session.schema.clone().map_or(Schema::None, Schema::Named);
         let mut idle = self.lock_idle();
         loop {
-            let fits = |wanted: &dyn Fn(&Schema) -> bool| {
-                idle.iter().rposition(|one| one.link.key == *key && wanted(&one.link.schema))
-            };
-            let best = match &session.schema {
-                None => fits(&|has| *has == Schema::None),
-                Some(name) => {
-                    fits(&|has| *has == Schema::Named(name.clone())).or_else(|| fits(&|_| true))
-                }
-            };
-            let Idle { link, since } = idle.remove(best?);
+            let fitting = idle.iter().enumerate().filter(|(_, one)| one.link.key == *key);
+            let best = fitting.max_by_key(|(at, Idle { link, .. })| {
+                (link.attributes == *attributes, link.schema == schema, *at)
+            });
+            let (at, _) = best?;
+            let Idle { link, since } = idle.remove(at);
             if !self.is_spent(&link, since) && !link.has_news() {
                 return Some(link);
             }
@@ -193,6 +251,7 @@ impl Backend {
             return Some(link);
         }
         idle.push(Idle { link, since: Instant::now() });
+        self.returned.notify_waiters();
         None
     }
 

@@ -7,6 +7,7 @@
 
 mod address;
 mod checks;
+mod limits;
 mod load;
 mod part;
 mod schema;
@@ -17,11 +18,12 @@ mod user;
 mod tests;
 
 pub use address::Address;
+pub use limits::Limits;
 pub use tables::{
-    Admin, AuthPlugin, Backend, Compression, Hostgroup, Limits, Listener, ListenerTls,
+    Admin, AuthPlugin, Backend, ClientCertificate, Compression, Hostgroup, Listener, ListenerTls,
     ListenerTlsMode, Log, LogFormat, Server, ServerCompression, ServerTls, ServerTlsMode, Shutdown,
 };
-pub use user::{Account, User};
+pub use user::{Account, Require, User};
 
 use chain::{Chain, Registry, settings::Mistakes};
 use std::{collections::BTreeMap, path::Path};

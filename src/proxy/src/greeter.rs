@@ -2,11 +2,12 @@
 
 use crate::{backend::Backends, config};
 use arc_swap::ArcSwapOption;
+use chain::session::Peer;
 use std::sync::Arc;
 use wire::{
     auth::{Nonce, Plugin},
     capability::Capabilities,
-    err::{ErrPacket, ErrorCode},
+    err::{ErrPacket, ErrorCode, codes},
     greeting::Greeting,
 };
 
@@ -102,6 +103,20 @@ impl Greeter {
             status: model.status,
             plugin: self.plugin_of(&model),
         })
+    }
+
+    /// The refusal of a host whose logins break off, in the words of the servers.
+    pub(crate) fn host_is_blocked(&self, peer: Peer) -> ErrPacket {
+        let known = self.model.learnt.load();
+        let tool = match known.as_ref().is_some_and(|greeting| greeting.is_mariadb()) {
+            true => "mariadb-admin",
+            false => "mysqladmin",
+        };
+        let text = format!(
+            "Host '{peer}' is blocked because of many connection errors; \
+             unblock with '{tool} flush-hosts'"
+        );
+        ErrPacket::new(codes::ER_HOST_IS_BLOCKED, text)
     }
 
     /// The plugin that passwords are checked with.

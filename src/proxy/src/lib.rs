@@ -13,6 +13,7 @@ mod backend;
 mod buffer;
 pub mod config;
 mod greeter;
+mod hosts;
 mod listen;
 mod metrics;
 mod runtime;

@@ -22,8 +22,12 @@ pub(crate) struct Metrics {
     pub(crate) accepted: Counter,
     /// Client connections that are open.
     pub(crate) sessions: Gauge,
+    /// Tasks of the runtime that have not ended.
+    pub(crate) tasks: Gauge,
     /// Logins that were refused.
     pub(crate) login_failures: Counter,
+    /// Clients that were refused for the logins of their host that broke off.
+    pub(crate) hosts_refused: Counter,
     /// From the last byte of a command to the last byte of its reply.
     pub(crate) duration: Histogram,
     commands: Vec<Counter>,
@@ -100,8 +104,13 @@ impl Metrics {
         registry.register("connections", "Client connections accepted", accepted.clone());
         let sessions = Gauge::default();
         registry.register("sessions", "Client connections open", sessions.clone());
+        let tasks = Gauge::default();
+        registry.register("tasks", "Tasks that have not ended", tasks.clone());
         let login_failures = Counter::default();
         registry.register("login_failures", "Logins refused", login_failures.clone());
+        let hosts_refused = Counter::default();
+        let help = "Clients refused as too many logins of their host broke off";
+        registry.register("hosts_refused", help, hosts_refused.clone());
         // 16 us to about 34 s.
         let duration = Histogram::new(exponential_buckets(16e-6, 2.0, 22));
         let help = "From the last byte of a command to the last byte of its reply";
@@ -127,7 +136,9 @@ impl Metrics {
             registry,
             accepted,
             sessions,
+            tasks,
             login_failures,
+            hosts_refused,
             duration,
             commands,
             client_errors,

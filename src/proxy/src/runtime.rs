@@ -3,27 +3,34 @@
 use crate::{
     admin,
     backend::{Backend, Backends, dispatch::Shared, sessions::Sessions},
-    config::{self, Config, ListenerTlsMode},
+    config::{self, ClientCertificate, Config, ListenerTlsMode},
     greeter::{Greeter, Model},
+    hosts::Hosts,
     listen::{self, Acceptor},
     metrics::Metrics,
     session::{
         Client, Context, Ended,
-        login::{Entrance, LoggedIn},
+        budget::Budget,
+        login::{Entrance, LoggedIn, broke_off},
         serve,
     },
     signal::Signal,
-    tls::{self, TlsError},
+    tls::{self, TlsError, Watched},
     users::Users,
 };
 use chain::{HostgroupId, Server, Topology, session::Peer, topology};
 use std::{
     io,
+    path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
 };
-use tokio::{net::TcpListener, sync::Semaphore};
+use tokio::{
+    net::TcpListener,
+    sync::{Notify, Semaphore},
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use wire::err::{ErrPacket, codes};
 
 /// A proxy whose sockets are bound and that has not begun to serve.
 pub struct Proxy {
@@ -32,6 +39,7 @@ pub struct Proxy {
     facts: admin::Facts,
     common: Arc<Common>,
     shutdown: config::Shutdown,
+    renewal: Arc<Notify>,
 }
 
 /// Why a proxy cannot start.
@@ -56,6 +64,10 @@ struct Door {
 struct Common {
     metrics: Arc<Metrics>,
     room: Arc<Semaphore>,
+    /// One permit for each client whose login is not complete.
+    pending: Arc<Semaphore>,
+    hosts: Hosts,
+    budget: Budget,
     login_timeout: Duration,
     ids: Arc<Sessions>,
     /// No new work begins.
@@ -65,6 +77,8 @@ struct Common {
     sessions: TaskTracker,
 }
 
+/// How often the files of certificates are looked at.
+const RENEW_INTERVAL: Duration = Duration::from_secs(2);
 /// How often idle connections are looked at.
 const TIDY_INTERVAL: Duration = Duration::from_secs(1);
 /// How long accepting pauses when the process has no file descriptors left.
@@ -83,6 +97,12 @@ impl Proxy {
         let common = Arc::new(Common {
             metrics: metrics.clone(),
             room: Arc::new(Semaphore::new(config.limits.max_connections as usize)),
+            pending: Arc::new(Semaphore::new(match config.limits.max_pending_logins {
+                0 => config.limits.max_connections as usize,
+                limit => limit as usize,
+            })),
+            hosts: Hosts::new(&config.limits),
+            budget: Budget::new(config.limits.max_buffered),
             login_timeout: config.limits.login_timeout,
             ids: Arc::default(),
             draining: Arc::default(),
@@ -99,8 +119,11 @@ impl Proxy {
             let entrance = Arc::new(Entrance {
                 greeter: Greeter::new(listener, model.clone()),
                 users: users.clone(),
-                tls: listener_tls(&listener.tls).map_err(at)?,
+                tls: listener_tls(listener).map_err(at)?,
                 tls_required: listener.tls.mode == ListenerTlsMode::Require,
+                certificate_required: listener.tls.client_certificate
+                    == ClientCertificate::Required,
+                max_packet: usize::try_from(config.limits.max_login_packet).unwrap_or(usize::MAX),
                 address: acceptor.local().into(),
                 port: acceptor.port(),
             });
@@ -117,6 +140,7 @@ impl Proxy {
                 metrics: metrics.clone(),
                 max_command: usize::try_from(config.limits.max_allowed_packet)
                     .unwrap_or(usize::MAX),
+                max_statements: config.limits.max_prepared_statements,
                 wait_timeout: config.limits.wait_timeout,
                 draining: common.draining.clone(),
             });
@@ -137,13 +161,20 @@ impl Proxy {
             started: Instant::now(),
             draining: common.draining.clone(),
         };
-        Ok(Self { doors, admin, facts, common, shutdown: config.shutdown })
+        let renewal = Arc::default();
+        Ok(Self { doors, admin, facts, common, shutdown: config.shutdown, renewal })
     }
 
     /// The listeners' addresses as bound, in the configuration's order: port 0 has become a real
     /// one.
     pub fn addresses(&self) -> Vec<String> {
         self.doors.iter().map(|door| door.acceptor.local()).collect()
+    }
+
+    /// Notified, it makes the proxy read all its certificates again. Those whose files change are
+    /// read again by themselves.
+    pub fn renewal(&self) -> Arc<Notify> {
+        self.renewal.clone()
     }
 
     /// The admin port's address as bound.
@@ -154,11 +185,13 @@ impl Proxy {
     /// Serves clients until `stop` is cancelled, then lets commands and transactions end, for at
     /// most the configured grace.
     pub async fn serve(self, stop: CancellationToken) {
-        let Self { doors, admin, facts, common, shutdown } = self;
+        let Self { doors, admin, facts, common, shutdown, renewal } = self;
         let backends = facts.backends.clone();
         let ended = CancellationToken::new();
         let admin = tokio::spawn(admin::serve(admin, facts, ended.clone()));
         let tidying = tokio::spawn(tidy(backends.clone()));
+        let watched = doors.iter().filter_map(|door| door.entrance.tls.clone()).collect();
+        let renewing = tokio::spawn(renew(watched, backends.clone(), renewal));
         let doors: Vec<_> =
             doors.into_iter().map(|door| tokio::spawn(accept(door, common.clone()))).collect();
 
@@ -176,6 +209,7 @@ impl Proxy {
             common.sessions.wait().await;
         }
         tidying.abort();
+        renewing.abort();
         for link in backends.iter().flat_map(|backend| backend.close()) {
             link.quit().await;
         }
@@ -220,12 +254,37 @@ fn backends(
     Ok(backends)
 }
 
-fn listener_tls(tls: &config::ListenerTls) -> Result<Option<tokio_rustls::TlsAcceptor>, TlsError> {
-    if tls.mode == ListenerTlsMode::Disable {
+fn listener_tls(
+    listener: &config::Listener,
+) -> Result<Option<Arc<Watched<tls::Acceptor>>>, TlsError> {
+    let settings = listener.tls.clone();
+    if settings.mode == ListenerTlsMode::Disable {
         return Ok(None);
     }
-    let pair = tls.certificate.as_deref().zip(tls.key.as_deref());
-    tls::acceptor(pair, tls.client_ca.as_deref()).map(Some)
+    let files = [&listener.tls.certificate, &listener.tls.key, &listener.tls.client_ca];
+    let files = files.into_iter().flatten().map(PathBuf::as_path);
+    let watched = Watched::new(listener.address.to_string(), files, move || {
+        let pair = settings.certificate.as_deref().zip(settings.key.as_deref());
+        tls::acceptor(pair, settings.client_ca.as_deref())
+    })?;
+    Ok(Some(Arc::new(watched)))
+}
+
+/// Reads certificates again when their files have changed, and all of them when `asked`, for ever.
+async fn renew(
+    listeners: Vec<Arc<Watched<tls::Acceptor>>>,
+    backends: Arc<Backends>,
+    asked: Arc<Notify>,
+) {
+    let mut interval = tokio::time::interval(RENEW_INTERVAL);
+    loop {
+        let asked = tokio::select! {
+            _ = interval.tick() => false,
+            () = asked.notified() => true,
+        };
+        listeners.iter().for_each(|listener| listener.renew(asked));
+        backends.iter().for_each(|backend| backend.renew(asked));
+    }
 }
 
 /// Accepts clients until the proxy drains.
@@ -239,7 +298,7 @@ async fn accept(door: Door, common: Arc<Common>) {
         match accepted {
             Ok((io, peer)) => {
                 common.metrics.accepted.inc();
-                let client = Client::new(io);
+                let client = Client::new(io, &common.budget);
                 let (entrance, context) = (door.entrance.clone(), door.context.clone());
                 common.sessions.spawn(session(client, peer, entrance, context, common.clone()));
             }
@@ -260,24 +319,41 @@ async fn session(
     common: Arc<Common>,
 ) {
     let Ok(room) = common.room.clone().try_acquire_owned() else {
-        return client.turn_away().await;
+        return client.turn_away(&too_many()).await;
+    };
+    if common.hosts.refuse(peer) {
+        common.metrics.hosts_refused.inc();
+        return client.turn_away(&entrance.greeter.host_is_blocked(peer)).await;
+    }
+    let Ok(pending) = common.pending.try_acquire() else {
+        return client.turn_away(&too_many()).await;
     };
     let counted = common.metrics.session();
     let id = common.ids.new_id();
     let login = entrance.login(&mut client, &context, peer, id);
     let login = tokio::time::timeout(common.login_timeout, login).await;
+    drop(pending);
     let mut logged_in = match login {
         Ok(Ok(logged_in)) => logged_in,
         failed => {
             common.metrics.login_failures.inc();
             let reason = match failed {
-                Ok(Err(error)) => error.to_string(),
-                _ => format!("no login within {:?}", common.login_timeout),
+                Ok(Err(error)) => {
+                    if broke_off(&error) {
+                        common.hosts.broke_off(peer);
+                    }
+                    error.to_string()
+                }
+                _ => {
+                    common.hosts.broke_off(peer);
+                    format!("no login within {:?}", common.login_timeout)
+                }
             };
             tracing::debug!(session = id, %peer, reason, "login failed");
             return client.close().await;
         }
     };
+    common.hosts.logged_in(peer);
     let ended = loop {
         let LoggedIn { session, stack, .. } = &mut logged_in;
         let ended = tokio::select! {
@@ -300,6 +376,11 @@ async fn session(
         tracing::debug!(session = id, %peer, %error, "session ended");
         client.close().await;
     }
+}
+
+/// The refusal of a client for whom there is no place.
+fn too_many() -> ErrPacket {
+    ErrPacket::new(codes::ER_CON_COUNT_ERROR, "Too many connections")
 }
 
 /// Closes idle connections that are not to be used any more, for ever.

@@ -1,8 +1,10 @@
 //! One client session, from its login to its end.
 
 mod attend;
+pub(crate) mod budget;
 mod deliver;
 pub(crate) mod login;
+mod statements;
 
 use crate::{
     backend::{
@@ -17,10 +19,12 @@ use crate::{
     stream::Stream,
 };
 use attend::{Gone, Patience};
+use budget::{Budget, Share, UsedUp};
 use bytes::{Bytes, BytesMut};
 use chain::{Command, Error, Origin, Outcome, Reply, Session, Stack, Topology, error::LastWords};
 use deliver::{Delivery, deliver};
 use futures_util::FutureExt;
+use statements::Statements;
 use std::{
     future::poll_fn,
     panic::AssertUnwindSafe,
@@ -44,6 +48,8 @@ pub(crate) struct Client {
     pub(crate) read: BytesMut,
     /// The client says nothing more: what it has said is in `read`.
     closed: bool,
+    /// What the command at work takes of the memory for large ones.
+    share: Share,
 }
 
 /// What a session needs besides its client.
@@ -53,6 +59,8 @@ pub(crate) struct Context {
     pub(crate) metrics: Arc<Metrics>,
     /// Longest command, in bytes of payload.
     pub(crate) max_command: usize,
+    /// Prepared statements of one session.
+    pub(crate) max_statements: u32,
     /// How long a client may be logged in without a command.
     pub(crate) wait_timeout: Duration,
     /// Given when the proxy is about to end: no new work begins.
@@ -92,6 +100,7 @@ pub(crate) async fn serve(
         return Ended::Client(Error::client("no command within limits.wait_timeout"));
     };
     let mut before = Answered::Well;
+    let mut statements = Statements::new(context.max_statements);
     loop {
         let message = match next {
             Ok(Some(message)) => message,
@@ -101,7 +110,8 @@ pub(crate) async fn serve(
         match message.first_byte().map(CommandCode) {
             Some(CommandCode::QUIT) => return Ended::Left,
             Some(CommandCode::CHANGE_USER) => return Ended::ChangesUser(message),
-            _ => match run(client, context, session, stack, message, before).await {
+            _ => match run(client, context, session, stack, &mut statements, message, before).await
+            {
                 Ok(answered) => before = answered,
                 Err(ended) => return ended,
             },
@@ -144,19 +154,28 @@ async fn next_command(
         Ok(Some(message)) if message.seq != 0 => {
             let refusal =
                 ErrPacket::new(codes::ER_NET_PACKETS_OUT_OF_ORDER, "Got packets out of order");
-            let _ = refuse(client, message.next_seq, &refusal).await;
+            // Servers begin anew with it, whatever the id was.
+            let _ = refuse(client, 0, &refusal).await;
             Err(Ended::Client(Error::client("a command with a wrong sequence id")))
         }
         Ok(message) => Ok(message),
         Err(error) => {
-            if let Some(PacketError::TooLarge { .. }) = error.cause() {
-                let text = "Got a packet bigger than 'max_allowed_packet' bytes";
-                let _ =
-                    refuse(client, 1, &ErrPacket::new(codes::ER_NET_PACKET_TOO_LARGE, text)).await;
+            if too_large(&error) {
+                let _ = refuse(client, 1, &packet_too_large()).await;
             }
             Err(Ended::Client(error))
         }
     }
+}
+
+/// Whether an error of reading says that there is more than may be kept.
+fn too_large(error: &Error) -> bool {
+    matches!(error.cause(), Some(PacketError::TooLarge { .. })) || error.cause::<UsedUp>().is_some()
+}
+
+fn packet_too_large() -> ErrPacket {
+    let text = "Got a packet bigger than 'max_allowed_packet' bytes";
+    ErrPacket::new(codes::ER_NET_PACKET_TOO_LARGE, text)
 }
 
 /// Waits until the stack is beyond use.
@@ -175,6 +194,7 @@ async fn run(
     context: &Context,
     session: &mut Session,
     stack: &mut Stack,
+    statements: &mut Statements,
     message: Message,
     before: Answered,
 ) -> Result<Answered, Ended> {
@@ -187,13 +207,21 @@ async fn run(
     };
     context.metrics.command(command.code());
     let has_reply = command.code().has_reply();
+    let change = match statements.admit(&command) {
+        Ok(change) => change,
+        Err(refusal) => {
+            refuse(client, sequence, &refusal).await.map_err(Ended::Client)?;
+            return Ok(Answered::Well);
+        }
+    };
     let patience = Patience::of(&context.shared.settings);
     let Some(reply) = client.attended(patience, call(stack, command)).await else {
         return Err(Ended::Client(Error::client(Gone)));
     };
     let error = match reply.map(Reply::into_outcome) {
-        Ok(Outcome::Body(body)) => match deliver(client, body, patience).await {
+        Ok(Outcome::Body(body)) => match deliver(client, change.watch(body), patience).await {
             Delivery::Ended(end) => {
+                statements.changed(change, &end);
                 if let Some(status) = end.status {
                     session.set_status(status);
                 }
@@ -270,13 +298,15 @@ pub(crate) fn stack(context: &Context, account: &Account, id: u32) -> Stack {
 
 impl Client {
     /// A client that has said nothing yet.
-    pub(crate) fn new(io: Stream) -> Self {
-        Self { io, read: BytesMut::new(), closed: false }
+    pub(crate) fn new(io: Stream, budget: &Budget) -> Self {
+        Self { io, read: BytesMut::new(), closed: false, share: budget.share() }
     }
 
     /// The next message; `None` if the client has closed between two messages. Cancelling it loses
     /// nothing.
     pub(crate) async fn message(&mut self, limit: usize) -> Result<Option<Message>, Error> {
+        // The command before has been answered.
+        self.share.give_back();
         loop {
             if let Some(message) = take_message(&mut self.read, limit).map_err(Error::client)? {
                 if self.read.is_empty() {
@@ -286,6 +316,7 @@ impl Client {
                 return Ok(Some(message));
             }
             let missing = missing(&self.read).min(1 << 20);
+            self.share.cover(self.read.len() + missing).map_err(Error::client)?;
             if missing > buffer::BUFFER {
                 self.read.reserve(missing);
             }
@@ -311,11 +342,10 @@ impl Client {
         Ok(next)
     }
 
-    /// Refuses a client before its login: there are too many.
-    pub(crate) async fn turn_away(&mut self) {
+    /// Refuses a client before its login.
+    pub(crate) async fn turn_away(&mut self, refusal: &ErrPacket) {
         let mut payload = BytesMut::new();
-        let text = "Too many connections";
-        ErrPacket::new(codes::ER_CON_COUNT_ERROR, text).encode_before_login(&mut payload);
+        refusal.encode_before_login(&mut payload);
         // That it may not hear it changes nothing.
         let _ = self.send(0, &payload).await;
         self.close().await;

@@ -45,6 +45,23 @@ impl Stream {
         }
     }
 
+    /// Whether it is a unix socket.
+    pub(crate) fn is_unix(&self) -> bool {
+        match self {
+            Self::Compressed { io } => io.below().is_unix(),
+            _ => matches!(self, Self::Unix { .. }),
+        }
+    }
+
+    /// Whether the other side has shown a certificate; if so, it was found good.
+    pub(crate) fn peer_certificate(&self) -> bool {
+        match self {
+            Self::Compressed { io } => io.below().peer_certificate(),
+            Self::Tls { io } => io.get_ref().1.peer_certificates().is_some(),
+            _ => false,
+        }
+    }
+
     /// Goes on with compression, which begins behind a login: `ahead` are the frames that were read
     /// with its end.
     pub(crate) fn compress(&mut self, method: Method, end: End, ahead: BytesMut) {

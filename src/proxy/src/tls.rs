@@ -2,6 +2,10 @@
 //!
 //! rustls speaks TLS 1.2 and 1.3 only.
 
+mod watched;
+
+pub(crate) use watched::Watched;
+
 use rustls::{
     ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig, SignatureScheme,
     client::{
@@ -54,10 +58,18 @@ pub(crate) enum Check {
 /// Certificate and key files, both or none.
 pub(crate) type Pair<'a> = Option<(&'a Path, &'a Path)>;
 
+/// What a listener accepts TLS with.
+pub(crate) struct Acceptor {
+    pub(crate) tls: TlsAcceptor,
+    pub(crate) certificate: CertificateDer<'static>,
+    /// The certificate was made here: nobody has signed it.
+    pub(crate) self_made: bool,
+}
+
 /// What a listener needs to accept TLS. Without a pair of files it makes a self-signed
 /// certificate, which lives as long as the process. With `client_ca`, a client's certificate is
 /// checked when it shows one.
-pub(crate) fn acceptor(pair: Pair<'_>, client_ca: Option<&Path>) -> Result<TlsAcceptor, TlsError> {
+pub(crate) fn acceptor(pair: Pair<'_>, client_ca: Option<&Path>) -> Result<Acceptor, TlsError> {
     let (chain, key) = match pair {
         Some((certificate, key)) => (certificates(certificate)?, private_key(key)?),
         None => self_signed()?,
@@ -72,7 +84,9 @@ pub(crate) fn acceptor(pair: Pair<'_>, client_ca: Option<&Path>) -> Result<TlsAc
             builder.with_client_cert_verifier(verifier.allow_unauthenticated().build()?)
         }
     };
-    Ok(TlsAcceptor::from(Arc::new(builder.with_single_cert(chain, key)?)))
+    let certificate = chain.first().cloned().unwrap_or_else(|| CertificateDer::from(Vec::new()));
+    let tls = TlsAcceptor::from(Arc::new(builder.with_single_cert(chain, key)?));
+    Ok(Acceptor { tls, certificate, self_made: pair.is_none() })
 }
 
 /// What is needed to speak TLS to a server. Without `ca`, the usual public authorities count.

@@ -8,6 +8,7 @@ use crate::{check, log};
 use anyhow::Result;
 use proxy::Proxy;
 use proxy::config::Config;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::path::Path;
 use std::process::ExitCode;
 use tokio::runtime::Runtime;
@@ -18,6 +19,7 @@ pub(crate) fn run(file: &Path, registry: &chain::Registry) -> ExitCode {
     // The allocator asks for huge pages. One of them holds what hundreds of idle sessions need, and
     // a kernel without the switch has none to give.
     let _ = rustix::thread::disable_transparent_huge_pages(true);
+    raise_file_limit();
     let config = match check::load(file, registry) {
         Ok(config) => config,
         Err(code) => return code,
@@ -33,20 +35,35 @@ pub(crate) fn run(file: &Path, registry: &chain::Registry) -> ExitCode {
 
 /// Serves until `stop` is cancelled and the sessions have ended, at most for the configured grace.
 pub(crate) async fn serve(config: Config, stop: CancellationToken) -> Result<()> {
+    bind(config).await?.serve(stop).await;
+    Ok(())
+}
+
+async fn bind(config: Config) -> Result<Proxy> {
     let proxy = Proxy::bind(config).await?;
     // What wants to know when it is ready waits for these lines, or connects.
     for address in proxy.addresses() {
         tracing::info!(%address, "listening");
     }
     tracing::info!(address = %proxy.admin_address(), "admin");
-    proxy.serve(stop).await;
-    Ok(())
+    Ok(proxy)
 }
 
 fn until_signalled(config: Config) -> Result<()> {
     log::to_stderr(&config.log)?;
     Runtime::new()?.block_on(async {
         let stop = signals::stop(Second::Exits)?;
-        serve(config, stop).await
+        let proxy = bind(config).await?;
+        signals::on_hangup(proxy.renewal())?;
+        proxy.serve(stop).await;
+        Ok(())
     })
+}
+
+/// Every client and every connection to a server is a file descriptor, and the limit that a shell
+/// gives (1024) is for programs that may use select. As many as the administrator allows.
+fn raise_file_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    // Where it cannot be raised, clients wait once it is reached, as they would have.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }

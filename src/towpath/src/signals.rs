@@ -2,11 +2,24 @@
 
 use std::io;
 use std::process;
+use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 /// Exit code of a process that a signal interrupted, as shells count it (128 + SIGINT).
 pub(crate) const INTERRUPTED: u8 = 130;
+
+/// Notifies `hangup` at each SIGHUP, which ends the process no more. To be called inside a runtime.
+pub(crate) fn on_hangup(hangup: Arc<Notify>) -> io::Result<()> {
+    let mut signals = signal(SignalKind::hangup())?;
+    tokio::spawn(async move {
+        while signals.recv().await.is_some() {
+            hangup.notify_one();
+        }
+    });
+    Ok(())
+}
 
 /// What a signal after the first one does.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -17,7 +30,8 @@ pub(crate) enum Second {
     Ignored,
 }
 
-/// A token that SIGINT, SIGTERM or SIGHUP cancels. To be called inside a runtime.
+/// A token that SIGINT or SIGTERM cancels, and SIGHUP where a second signal is ignored: who runs the
+/// demo has closed the terminal. To be called inside a runtime.
 ///
 /// From this call on these signals no longer end the process by themselves.
 pub(crate) fn stop(second: Second) -> io::Result<CancellationToken> {
@@ -31,7 +45,7 @@ pub(crate) fn stop(second: Second) -> io::Result<CancellationToken> {
             tokio::select! {
                 _ = interrupt.recv() => {}
                 _ = terminate.recv() => {}
-                _ = hangup.recv() => {}
+                _ = hangup.recv(), if second == Second::Ignored => {}
             }
             if cancelled.is_cancelled() && second == Second::Exits {
                 process::exit(i32::from(INTERRUPTED));

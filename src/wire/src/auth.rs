@@ -14,6 +14,7 @@
 //! 8017 for RSAES-OAEP.
 
 mod plugin;
+mod proof;
 mod rsa;
 mod scramble;
 mod secret;
@@ -23,6 +24,7 @@ pub mod server;
 
 pub use client::ClientAuth;
 pub use plugin::Plugin;
+pub use proof::certificate_proof;
 pub use rsa::{KeyError, PublicKey, RsaKeyPair};
 pub use scramble::{native_password, sha2_password};
 pub use secret::Secret;

@@ -90,6 +90,8 @@ pub mod codes {
         ER_NEW_ABORTING_CONNECTION = 1184 b"08S01";
         /// The user has too many connections.
         ER_TOO_MANY_USER_CONNECTIONS = 1203 b"42000";
+        /// The account has as much of something as it may have.
+        ER_USER_LIMIT_REACHED = 1226 b"42000";
         /// A privilege is missing.
         ER_SPECIFIC_ACCESS_DENIED_ERROR = 1227 b"42000";
         /// Not supported yet.
@@ -102,6 +104,8 @@ pub mod codes {
         ER_OPTION_PREVENTS_STATEMENT = 1290 b"HY000";
         /// The query was interrupted.
         ER_QUERY_INTERRUPTED = 1317 b"70100";
+        /// There are too many prepared statements.
+        ER_MAX_PREPARED_STMT_COUNT_REACHED = 1461 b"42000";
         /// A packet is malformed.
         ER_MALFORMED_PACKET = 1835 b"HY000";
         /// The connection was killed (MariaDB).

@@ -11,7 +11,7 @@
 //! | [`packet`] | framing: headers, the 16 MiB split, whole messages |
 //! | [`compress`] | compressed frames around that framing, from the login on |
 //! | [`capability`], [`status`], [`collation`] | flags and ids that change what follows |
-//! | [`greeting`], [`login`] | the handshake, both ways |
+//! | [`greeting`], [`login`], [`attributes`] | the handshake, both ways |
 //! | [`auth`] | authentication towards a client and towards a server |
 //! | [`command`] | what a client asks, one file per family |
 //! | [`reply`] | **where a reply ends**: the one state machine for it |
@@ -26,6 +26,7 @@
 #![deny(missing_docs)]
 
 pub mod answer;
+pub mod attributes;
 pub mod auth;
 pub mod capability;
 pub mod collation;
@@ -48,6 +49,7 @@ mod flags;
 mod put;
 mod read;
 
+pub use attributes::Attributes;
 pub use capability::Capabilities;
 pub use command::CommandCode;
 pub use eof::EofPacket;

@@ -1,7 +1,7 @@
 //! The client's first packets.
 
 use crate::{
-    Capabilities,
+    Attributes, Capabilities,
     auth::{Plugin, Secret},
     put,
     read::{DecodeError, Reader},
@@ -40,17 +40,11 @@ pub struct LoginRequest {
     pub schema: Vec<u8>,
     /// The plugin that made `auth_response`; `None` without [`Capabilities::PLUGIN_AUTH`].
     pub plugin: Option<Plugin>,
-    /// Connection attributes, in the order given.
+    /// Connection attributes.
     pub attributes: Attributes,
     /// Level of zstd compression, with [`Capabilities::ZSTD_COMPRESSION_ALGORITHM`].
     pub zstd_level: u8,
 }
-
-/// Connection attributes: names and values, such as `program_name`.
-pub type Attributes = Vec<(Vec<u8>, Vec<u8>)>;
-
-/// What connection attributes may take, in bytes: servers keep no more than this.
-pub const MAX_ATTRIBUTES: usize = 64 * 1024;
 
 /// Bytes of a login before the user's name, and of a whole `SSLRequest`.
 const HEAD_LEN: usize = 32;
@@ -100,7 +94,7 @@ impl LoginRequest {
     /// # Errors
     ///
     /// A head that is cut, the protocol before 4.1, a length beyond the payload, or more than
-    /// [`MAX_ATTRIBUTES`] bytes of attributes.
+    /// [`MAX_ATTRIBUTES`](crate::attributes::MAX_ATTRIBUTES) bytes of attributes.
     pub fn decode(payload: &[u8]) -> Result<Self, DecodeError> {
         let mut r = Reader::new(payload);
         let SslRequest { capabilities, max_packet, collation } = SslRequest::head(&mut r)?;
@@ -110,9 +104,9 @@ impl LoginRequest {
         let schema =
             if has(Capabilities::CONNECT_WITH_DB) { r.until_nul().to_vec() } else { Vec::new() };
         let plugin = has(Capabilities::PLUGIN_AUTH).then(|| Plugin::from_name(r.until_nul()));
-        let mut attributes = Vec::new();
+        let mut attributes = Attributes::default();
         if has(Capabilities::CONNECT_ATTRS) && !r.is_empty() {
-            attributes = decode_attributes(r.string("connection attributes")?)?;
+            attributes = Attributes::decode(&mut r)?;
         }
         let zstd = has(Capabilities::ZSTD_COMPRESSION_ALGORITHM) && !r.is_empty();
         let zstd_level = if zstd { r.u8("zstd level")? } else { 0 };
@@ -151,7 +145,7 @@ impl LoginRequest {
             put::nul_string(out, self.plugin.as_ref().map_or("", Plugin::name).as_bytes());
         }
         if has(Capabilities::CONNECT_ATTRS) {
-            encode_attributes(&self.attributes, out);
+            self.attributes.encode(out);
         }
         if has(Capabilities::ZSTD_COMPRESSION_ALGORITHM) {
             out.put_u8(self.zstd_level);
@@ -186,32 +180,8 @@ impl std::fmt::Debug for LoginRequest {
             .field("user", &self.user.escape_ascii().to_string())
             .field("schema", &self.schema.escape_ascii().to_string())
             .field("plugin", &self.plugin)
-            .field("attributes", &self.attributes.len())
+            .field("attributes", &self.attributes)
             .finish_non_exhaustive()
-    }
-}
-
-/// Decodes connection attributes: pairs of strings.
-pub(crate) fn decode_attributes(bytes: &[u8]) -> Result<Attributes, DecodeError> {
-    if bytes.len() > MAX_ATTRIBUTES {
-        return Err(DecodeError::Invalid("length of connection attributes"));
-    }
-    let mut r = Reader::new(bytes);
-    let mut attributes = Vec::new();
-    while !r.is_empty() {
-        let name = r.string("attribute name")?.to_vec();
-        attributes.push((name, r.string("attribute value")?.to_vec()));
-    }
-    Ok(attributes)
-}
-
-/// Appends connection attributes, behind their length.
-pub(crate) fn encode_attributes(attributes: &[(Vec<u8>, Vec<u8>)], out: &mut BytesMut) {
-    let len = |pair: &(Vec<u8>, Vec<u8>)| put::string_len(&pair.0) + put::string_len(&pair.1);
-    put::int(out, attributes.iter().map(len).sum::<usize>() as u64);
-    for (name, value) in attributes {
-        put::string(out, name);
-        put::string(out, value);
     }
 }
 

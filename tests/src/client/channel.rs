@@ -4,11 +4,13 @@ use crate::wait;
 use anyhow::{Context, Result};
 use bytes::BytesMut;
 use rustls::{ClientConfig, ClientConnection, StreamOwned, pki_types::ServerName};
+use socket2::{Domain, Socket, Type};
 use std::{
     io::{self, Read, Write},
-    net::{Shutdown, TcpStream},
+    net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream},
     os::unix::net::UnixStream,
     sync::Arc,
+    time::Duration,
 };
 use wire::compress::{Codec, Contexts, End, Method};
 
@@ -33,13 +35,21 @@ pub(super) struct Compressed {
 impl Channel {
     /// Connects to `host:port` or `unix:/path`. Nothing is awaited longer than [`wait::LIMIT`].
     pub(super) fn connect(address: &str) -> Result<Self> {
+        Self::connect_from(None, address)
+    }
+
+    /// Like [`Channel::connect`]; a TCP connection comes from `source`.
+    pub(super) fn connect_from(source: Option<Ipv4Addr>, address: &str) -> Result<Self> {
         if let Some(path) = address.strip_prefix("unix:") {
             let stream = UnixStream::connect(path)?;
             stream.set_read_timeout(Some(wait::LIMIT))?;
             return Ok(Self::Unix(stream));
         }
-        let stream =
-            TcpStream::connect(address).with_context(|| format!("no connection to {address}"))?;
+        let stream = match source {
+            None => TcpStream::connect(address),
+            Some(source) => bound(source, address),
+        };
+        let stream = stream.with_context(|| format!("no connection to {address}"))?;
         stream.set_read_timeout(Some(wait::LIMIT))?;
         stream.set_write_timeout(Some(wait::LIMIT))?;
         stream.set_nodelay(true)?;
@@ -81,6 +91,24 @@ impl Channel {
         match self {
             Self::Compressed(over) => over.below.write_all(bytes),
             other => other.write_all(bytes),
+        }
+    }
+
+    /// Reads wait no longer than this.
+    pub(super) fn read_timeout(&self, limit: Duration) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.set_read_timeout(Some(limit)),
+            Self::Unix(stream) => stream.set_read_timeout(Some(limit)),
+            Self::Tls(stream) => stream.sock.set_read_timeout(Some(limit)),
+            Self::Compressed(over) => over.below.read_timeout(limit),
+        }
+    }
+
+    /// Reads what no compression has touched.
+    pub(super) fn read_below(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Compressed(over) => over.below.read(buffer),
+            other => other.read(buffer),
         }
     }
 
@@ -157,6 +185,14 @@ impl Compressed {
         self.below.write_all(&frames)?;
         Ok(plain.len())
     }
+}
+
+fn bound(source: Ipv4Addr, address: &str) -> io::Result<TcpStream> {
+    let target: SocketAddr = address.parse().map_err(io::Error::other)?;
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+    socket.bind(&SocketAddr::from((source, 0)).into())?;
+    socket.connect(&target.into())?;
+    Ok(socket.into())
 }
 
 /// The state of its direction is of no use to a person.

@@ -24,7 +24,7 @@ const COLLATION: u8 = 45;
 
 /// Connects and logs in; `seen` gets the first byte of each packet behind the greeting.
 pub(super) fn connect(address: &str, login: &Login, seen: &mut Vec<u8>) -> Result<Client> {
-    let mut channel = Channel::connect(address)?;
+    let mut channel = Channel::connect_from(login.source, address)?;
     let mut buffer = BytesMut::new();
     let first = next(&mut channel, &mut buffer)?;
     let greeting = match Greeting::decode(&first.payload()) {
@@ -68,7 +68,7 @@ impl Client {
             schema: login.schema.clone().unwrap_or_default().into_bytes(),
             collation: COLLATION.into(),
             plugin: Some(auth.plugin().clone()),
-            attributes: Vec::new(),
+            attributes: login.attributes.clone(),
         };
         let mut payload = BytesMut::new();
         request.encode(&mut payload, self.capabilities);
@@ -100,19 +100,25 @@ pub(super) fn login_bytes(login: &Login) -> Vec<u8> {
 pub fn throw(address: &str, bytes: &[u8]) -> Result<()> {
     let mut channel = Channel::connect(address)?;
     next(&mut channel, &mut BytesMut::new())?;
-    let sent = channel.write_all(bytes).and_then(|()| channel.close_sending());
+    say_and_listen(&mut channel, bytes).map(drop)
+}
+
+/// Sends `bytes` and nothing more, below compression; gives all that still comes.
+pub(super) fn say_and_listen(channel: &mut Channel, bytes: &[u8]) -> Result<Vec<u8>> {
+    let sent = channel.write_below(bytes).and_then(|()| channel.close_sending());
     // it may close before all has been sent: that is an answer too
     if let Err(error) = sent
         && !is_closed(&error)
     {
         return Err(error.into());
     }
-    let mut rest = [0; 4096];
+    let mut heard = Vec::new();
+    let mut chunk = vec![0; 1 << 16];
     loop {
-        match channel.read(&mut rest) {
-            Ok(0) => return Ok(()),
-            Ok(_) => {}
-            Err(error) if is_closed(&error) => return Ok(()),
+        match channel.read_below(&mut chunk) {
+            Ok(0) => return Ok(heard),
+            Ok(length) => heard.extend_from_slice(&chunk[..length]),
+            Err(error) if is_closed(&error) => return Ok(heard),
             Err(error) => return Err(error.into()),
         }
     }
@@ -137,7 +143,7 @@ fn request(login: &Login, auth: &ClientAuth, capabilities: Capabilities) -> Logi
         auth_response: auth.response(),
         schema: login.schema.clone().unwrap_or_default().into_bytes(),
         plugin: Some(login.plugin.clone().unwrap_or_else(|| auth.plugin().clone())),
-        attributes: Vec::new(),
+        attributes: login.attributes.clone(),
         zstd_level: login.zstd_level,
     }
 }

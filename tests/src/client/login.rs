@@ -8,10 +8,11 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject},
 };
 use std::{
+    net::Ipv4Addr,
     path::{Path, PathBuf},
     sync::Arc,
 };
-use wire::{Capabilities, auth::Plugin};
+use wire::{Attributes, Capabilities, auth::Plugin};
 
 /// An account, and how to log in with it.
 #[derive(Clone, Debug)]
@@ -25,6 +26,9 @@ pub struct Login {
     pub(super) plugin: Option<Plugin>,
     pub(super) tls: Option<Tls>,
     pub(super) zstd_level: u8,
+    /// Where the connection comes from; the system chooses where nothing is said.
+    pub(super) source: Option<Ipv4Addr>,
+    pub(super) attributes: Attributes,
 }
 
 /// What the client asks of TLS.
@@ -59,6 +63,8 @@ impl Login {
             plugin: None,
             tls: None,
             zstd_level: 3,
+            source: None,
+            attributes: Attributes::default(),
         }
     }
 
@@ -80,9 +86,26 @@ impl Login {
         self
     }
 
+    /// With connection attributes.
+    pub fn attributes(self, attributes: &[(&str, &str)]) -> Self {
+        self.all_attributes(attributes.iter().copied().collect())
+    }
+
+    /// With these connection attributes, whether they add up or not.
+    pub fn all_attributes(mut self, attributes: Attributes) -> Self {
+        self.attributes = attributes;
+        self.with(Capabilities::CONNECT_ATTRS)
+    }
+
     /// Begins with this authentication plugin, whatever the greeting names.
     pub fn plugin(mut self, name: &str) -> Self {
         self.plugin = Some(Plugin::from_name(name.as_bytes()));
+        self
+    }
+
+    /// From this loopback address.
+    pub fn from(mut self, source: Ipv4Addr) -> Self {
+        self.source = Some(source);
         self
     }
 

@@ -7,7 +7,8 @@ use wire::{CommandCode, ReplyScanner, column::kind};
 /// A prepared statement of one connection.
 #[derive(Debug)]
 pub struct Statement {
-    id: u32,
+    /// The other side's id for it.
+    pub id: u32,
     parameters: u16,
     /// The reply to COM_STMT_PREPARE, its id put to zero: two connections need not count alike.
     pub reply: Reply,
@@ -89,6 +90,11 @@ impl Client {
 }
 
 impl Statement {
+    /// The number that its connection knows it by.
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
     fn execute_head(&self, flags: u8) -> Vec<u8> {
         let mut body = self.id.to_le_bytes().to_vec();
         body.push(flags);

@@ -19,18 +19,25 @@ macro_rules! on_both_vendors {
 }
 
 mod abandoned;
+mod attributes;
 mod big_packets;
 mod compression;
+mod cuts;
 mod drivers;
+mod faults;
 mod graceful;
+mod hostile;
 mod ids;
 mod kill;
+mod limits;
 mod login;
 mod memory;
 mod observe;
+mod pipelining;
 mod pool;
 mod prepared;
 mod queries;
+mod sessions;
 mod sysbench;
 mod tls;
 mod transactions;

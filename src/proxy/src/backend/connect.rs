@@ -2,6 +2,7 @@
 
 use super::{
     Backend, Key,
+    lasting::Lasting,
     link::{Link, read_message},
     schema::Schema,
 };
@@ -9,7 +10,7 @@ use crate::{
     config::{self, Account, Address, ServerTlsMode},
     listen::tune,
     stream::Stream,
-    tls::{self, Check, TlsError},
+    tls::{self, Check, TlsError, Watched},
 };
 use bytes::BytesMut;
 use rustls::pki_types::ServerName;
@@ -27,6 +28,7 @@ use tokio::{
 use tokio_rustls::{TlsConnector, TlsStream};
 use wire::{
     DecodeError,
+    attributes::Attributes,
     auth::{ClientAuth, client},
     capability::Capabilities,
     compress::{End, Method},
@@ -49,7 +51,7 @@ enum Place {
 }
 
 struct Tls {
-    connector: TlsConnector,
+    connector: Watched<TlsConnector>,
     name: ServerName<'static>,
     /// Without TLS there is no connection.
     required: bool,
@@ -108,14 +110,25 @@ impl Endpoint {
             ServerTlsMode::VerifyCa => Check::Authority,
             ServerTlsMode::VerifyIdentity => Check::Identity,
         };
-        let pair = tls.certificate.as_deref().zip(tls.key.as_deref());
-        let connector = tls::connector(check, tls.ca.as_deref(), pair)?;
+        let (files, made) = ([&tls.ca, &tls.certificate, &tls.key], tls.clone());
+        let files = files.into_iter().flatten().map(PathBuf::as_path);
+        let connector = Watched::new(server.name.clone(), files, move || {
+            let pair = made.certificate.as_deref().zip(made.key.as_deref());
+            tls::connector(check, made.ca.as_deref(), pair)
+        })?;
         let host = address.host().unwrap_or("localhost").to_owned();
         let name = ServerName::try_from(host)
             .map_err(|_| TlsError::ServerAuthority("the address has no name to check".into()))?;
         let required = tls.mode != ServerTlsMode::Prefer;
         let tls = Some(Tls { connector, name, required });
         Ok(Self { place, tls, compression })
+    }
+
+    /// Reads certificates again, if they have changed or that is asked for.
+    pub(super) fn renew(&self, asked: bool) {
+        if let Some(tls) = &self.tls {
+            tls.connector.renew(asked);
+        }
     }
 
     async fn connect(&self) -> io::Result<Stream> {
@@ -151,6 +164,7 @@ pub(super) async fn open(
     backend: &Arc<Backend>,
     key: Key,
     account: &Account,
+    attributes: Attributes,
     room: OwnedSemaphorePermit,
 ) -> Result<Link, ConnectError> {
     let mut io = backend.endpoint.connect().await?;
@@ -168,8 +182,11 @@ pub(super) async fn open(
         // The server's default for one that the handshake has no room for.
         collation: u8::try_from(key.collation).unwrap_or(0),
         user: account.user.as_bytes().to_vec(),
+        attributes: attributes.clone(),
         ..LoginRequest::default()
     };
+    let told = greeting.capabilities.intersection(Capabilities::CONNECT_ATTRS);
+    login.capabilities = login.capabilities.union(told);
     let offered = |method: &Method| greeting.capabilities.contains(method.capability());
     let compression = backend.endpoint.compression.filter(offered);
     if let Some(method) = compression {
@@ -190,19 +207,11 @@ pub(super) async fn open(
     let mut payload = BytesMut::new();
     login.encode(&mut payload);
     send(&mut io, seq, &payload).await?;
-    loop {
-        let message = read_message(&mut io, &mut read, LIMIT).await?;
-        match auth.receive(&message.payload())? {
-            client::Step::Send(payload) => {
-                send(&mut io, message.next_seq, payload.expose()).await?;
-            }
-            client::Step::Read => {}
-            client::Step::Done(_) => break,
-        }
-    }
+    authenticate(&mut io, &mut read, &mut auth).await?;
     if let Some(method) = compression {
         io.compress(method, End::Client, read);
     }
+    let lasting = Lasting::of(key.capabilities);
     let vendor = if greeting.is_mariadb() { Vendor::MariaDb } else { Vendor::MySql };
     Ok(Link {
         io,
@@ -211,13 +220,36 @@ pub(super) async fn open(
         account: account.clone(),
         vendor,
         version: sql::Server::from_version(&greeting.version()),
+        nonce: greeting.nonce,
+        plugin: greeting.plugin,
+        capabilities: login.capabilities,
+        attributes,
         thread_id: greeting.thread_id,
         lease: None,
         schema: Schema::None,
         opened: Instant::now(),
         was_reset: false,
+        lasting,
         _room: room,
     })
+}
+
+/// Takes a login that has been sent to its end.
+pub(super) async fn authenticate(
+    io: &mut Stream,
+    read: &mut BytesMut,
+    auth: &mut ClientAuth,
+) -> Result<(), ConnectError> {
+    loop {
+        let message = read_message(io, read, LIMIT).await?;
+        match auth.receive(&message.payload())? {
+            client::Step::Send(payload) => {
+                send(io, message.next_seq, payload.expose()).await?;
+            }
+            client::Step::Read => {}
+            client::Step::Done(_) => return Ok(()),
+        }
+    }
 }
 
 /// The stream under TLS, if both sides want it, and the sequence id that comes next. A unix socket
@@ -240,8 +272,19 @@ async fn secured(
     let mut payload = BytesMut::new();
     login.ssl_request().encode(&mut payload);
     let seq = send(&mut io, seq, &payload).await?;
-    let io = tls.connector.connect(tls.name.clone(), io).await.map_err(ConnectError::Tls)?;
+    let connector = tls.connector.get();
+    let io = connector.connect(tls.name.clone(), io).await.map_err(handshake_failed)?;
     Ok((TlsStream::from(io).into(), seq))
+}
+
+/// What rustls finds wrong will be wrong again; that the connection broke may pass.
+fn handshake_failed(error: io::Error) -> ConnectError {
+    match error.kind() {
+        io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::Other => {
+            ConnectError::Tls(error)
+        }
+        _ => ConnectError::Io(error),
+    }
 }
 
 async fn send(io: &mut Stream, seq: u8, payload: &[u8]) -> io::Result<u8> {

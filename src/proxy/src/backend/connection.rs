@@ -1,6 +1,6 @@
 //! The bottom of the backend stack: one connection to a server.
 
-use super::{link::Link, schema};
+use super::{connect::Vendor, link::Link, schema};
 use crate::buffer::{poll_chunk, poll_write_all};
 use bytes::{Bytes, BytesMut};
 use chain::{
@@ -108,15 +108,16 @@ async fn exchange(mut wire: Loan<Wire>, command: Command) -> Result<Reply> {
     };
     let sent = sent.await;
     drop(packets);
-    if !command.code().has_reply() {
+    link.lasting.follow(&command);
+    let answer = answered(&command, link.vendor);
+    if !answer.has_reply() {
         wire.state = if sent.is_ok() { State::Clean } else { State::Broken };
         sent.map_err(lost)?;
         return Ok(Reply::new(Body::end(End::default())));
     }
     // A server that refuses a command may say why and close before it has read all of it: what it
     // said is the reply.
-    let scanner =
-        ReplyScanner::new(command.code(), capabilities).with_cursor(asks_for_cursor(&command));
+    let scanner = ReplyScanner::new(answer, capabilities).with_cursor(asks_for_cursor(&command));
     let mut stream = ReplyStream {
         wire,
         scanner,
@@ -142,6 +143,19 @@ async fn exchange(mut wire: Loan<Wire>, command: Command) -> Result<Reply> {
             Body::stream(Resumed { first: Some(first), stream })
         }
     }))
+}
+
+/// Which command's reply follows: the command's own, but that MySQL refuses what is too short for
+/// its fields also where it has no reply otherwise (MariaDB has none even then).
+fn answered(command: &Command, vendor: Vendor) -> CommandCode {
+    let fields = match command.code() {
+        CommandCode::STMT_CLOSE => 4,
+        CommandCode::STMT_SEND_LONG_DATA => 6,
+        other => return other,
+    };
+    let refused = vendor == Vendor::MySql && command.payload().len() < fields;
+    // one OK or ERR
+    if refused { CommandCode::PING } else { command.code() }
 }
 
 fn asks_for_cursor(command: &Command) -> bool {

@@ -26,7 +26,7 @@ use std::{
     task::{Context, Poll, ready},
     time::Instant,
 };
-use tower::Service;
+use tower::{Service, ServiceExt};
 
 /// Sends a command down the stack of the connection that it belongs to, and opens that first where
 /// the session has none.
@@ -88,12 +88,17 @@ impl Service<Command> for Dispatch {
             let Some(target) = command.fact::<Target>().cloned() else {
                 return Err(Error::filter("no filter has said which server this command goes to"));
             };
-            let at = state.connection(target, &command).await?;
+            let held = state.held.iter().position(|held| held.is_at(&target));
+            let at = match held {
+                Some(at) => state.again(at),
+                // In a box of its own: it is large, and needed once.
+                None => Box::pin(state.hold(target, &command)).await?,
+            };
             let State { held, me, .. } = &mut *state;
             let held = &mut held[at];
-            let target = held.target.clone();
+            let served_by = ServedBy(held.target.clone());
             match ids::exchange(held, me, command).await {
-                Ok(reply) => Ok(reply.with(ServedBy(target))),
+                Ok(reply) => Ok(reply.with(served_by)),
                 Err(_) if me.entry.killed.load(Relaxed) => Err(Error::backend(Killed)),
                 Err(error) => Err(error),
             }
@@ -101,28 +106,37 @@ impl Service<Command> for Dispatch {
     }
 }
 
+impl Held {
+    fn is_at(&self, target: &Target) -> bool {
+        self.target.server.id == target.server.id
+    }
+}
+
 impl State {
-    /// Where the session's connection is to the server that is named, or to one that stands in
-    /// for it.
-    async fn connection(&mut self, target: Target, command: &Command) -> Result<usize> {
-        let there = |held: &Held| held.target.server.id == target.server.id;
-        if let Some(at) = self.held.iter().position(there) {
-            if self.held.len() > 1 {
-                self.me.entry.uses(&self.held[at].ids.lease);
-            }
-            return Ok(at);
+    /// Notes that the connection is the one used last, where there are several.
+    fn again(&self, at: usize) -> usize {
+        if self.held.len() > 1 {
+            self.me.entry.uses(&self.held[at].ids.lease);
         }
+        at
+    }
+
+    /// Opens a connection to the server that is named, or to one that stands in for it, and says
+    /// where it is among those held. It is ready for a command, as the others are since the last
+    /// [`Dispatch::poll_ready`].
+    async fn hold(&mut self, target: Target, command: &Command) -> Result<usize> {
         let (mut link, target) = self.attach(target, command).await?;
         let lease = Arc::new(Lease::new(link.backend.clone(), link.thread_id));
         let ids = Ids::of(&link, lease.clone());
         link.lease = Some(lease.clone());
         let _attached = InUse::connection(target.server.clone());
-        let stack = self.shared.chain.backend(Connection::stack(link));
+        let mut stack = self.shared.chain.backend(Connection::stack(link));
+        let ready = stack.ready().await.map(drop);
         self.held.push(Held { target, stack, ids, _attached });
         if !self.me.entry.attach(lease) {
             return Err(Error::backend(Killed));
         }
-        Ok(self.held.len() - 1)
+        ready.map(|()| self.held.len() - 1)
     }
 
     /// Tries the named server, then the others of its hostgroup, again and again until the budget

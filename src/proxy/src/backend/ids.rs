@@ -76,15 +76,20 @@ pub(super) async fn exchange(held: &mut Held, me: &Registered, command: Command)
             if let Some(id) = statement_id(command.whole()) {
                 held.ids.prepared.remove(id);
             }
-            send(held, command).await
+            pass(held, command).await
         }
         CommandCode::RESET_CONNECTION => {
             held.ids.prepared = Prepared::default();
             me.entry.renamed.store(false, Relaxed);
-            send(held, command).await
+            pass(held, command).await
         }
-        _ => send(held, command).await,
+        _ => pass(held, command).await,
     }
+}
+
+/// Sends the first command of a call: the stack is ready for it since the dispatcher was.
+async fn pass(held: &mut Held, command: Command) -> Result<Reply> {
+    held.stack.call(command).await
 }
 
 async fn send(held: &mut Held, command: Command) -> Result<Reply> {
@@ -99,7 +104,7 @@ async fn whole(reply: Reply) -> Result<Answer> {
 }
 
 async fn statement(held: &mut Held, me: &Registered, command: Command) -> Result<Reply> {
-    let Some(text) = command.sql() else { return send(held, command).await };
+    let Some(text) = command.sql() else { return pass(held, command).await };
     let prepares = command.code() == CommandCode::STMT_PREPARE;
     if prepares {
         held.ids.prepared.last = None;
@@ -107,12 +112,12 @@ async fn statement(held: &mut Held, me: &Registered, command: Command) -> Result
         return Box::pin(kill::statement(held, me, command, text)).await;
     }
     if !sql::may_name_connection_id(&text) {
-        return send(held, command).await;
+        return pass(held, command).await;
     }
     let found = sql::connection_ids(&text, held.ids.dialect(command.session()));
     if found.assigned && !prepares {
         let entry = me.entry.clone();
-        let reply = send(held, command).await?;
+        let reply = pass(held, command).await?;
         return Ok(reply.map_body(|body| {
             body.on_end(move |ending| {
                 if matches!(ending, Ending::Done(end) if end.error.is_none()) {
@@ -123,7 +128,7 @@ async fn statement(held: &mut Held, me: &Registered, command: Command) -> Result
     }
     let has_room = !prepares || held.ids.prepared.has_room(&text);
     if found.read.is_empty() || me.entry.renamed.load(Relaxed) || !has_room {
-        return send(held, command).await;
+        return pass(held, command).await;
     }
     let rewrite = Arc::new(Rewrite::new(text, &found.read, held.ids.vendor, me.id));
     Box::pin(rewritten(held, command, rewrite)).await
@@ -134,10 +139,10 @@ async fn rewritten(held: &mut Held, mut command: Command, rewrite: Arc<Rewrite>)
     let mut restorer = Restorer::new(rewrite.clone(), command.code(), capabilities, false);
     command.rewrite_sql(&rewrite.ours);
     if command.code() != CommandCode::STMT_PREPARE {
-        let reply = send(held, command).await?;
+        let reply = pass(held, command).await?;
         return Ok(reply.map_body(|body| body.map(move |frame| restorer.frame(frame))));
     }
-    let Answer { packets, end } = whole(send(held, command).await?).await?;
+    let Answer { packets, end } = whole(pass(held, command).await?).await?;
     let packets = restorer.packets(&packets);
     let end = restorer.end(end);
     if let Some(id) = restorer.statement_id() {
@@ -148,11 +153,11 @@ async fn rewritten(held: &mut Held, mut command: Command, rewrite: Arc<Rewrite>)
 
 async fn execute(held: &mut Held, command: Command) -> Result<Reply> {
     let Some(rewrite) = held.ids.prepared.of(&command).cloned() else {
-        return send(held, command).await;
+        return pass(held, command).await;
     };
     let capabilities = command.session().capabilities;
     let cursor = Execute::decode(command.whole()).is_ok_and(|execute| execute.wants_cursor());
     let mut restorer = Restorer::new(rewrite, command.code(), capabilities, cursor);
-    let reply = send(held, command).await?;
+    let reply = pass(held, command).await?;
     Ok(reply.map_body(|body| body.map(move |frame| restorer.frame(frame))))
 }

@@ -3,7 +3,7 @@
 use super::{Backend, Key, connect, connect::ConnectError, link::Link};
 use crate::config::Account;
 use std::sync::Arc;
-use wire::{capability::Capabilities, command::CommandCode};
+use wire::{attributes::Attributes, capability::Capabilities, command::CommandCode};
 
 /// How many connections a server gives to KILLs at once, beyond its `max_connections`.
 pub(super) const SPARE: usize = 2;
@@ -50,7 +50,7 @@ pub(super) async fn open(backend: &Arc<Backend>, account: &Account) -> Result<Li
     let timeout = backend.connect_timeout();
     let opened = async {
         let permit = backend.spare.clone().acquire_owned().await?;
-        connect::open(backend, key, account, permit).await
+        connect::open(backend, key, account, Attributes::default(), permit).await
     };
     tokio::time::timeout(timeout, opened).await.unwrap_or(Err(ConnectError::Timeout(timeout)))
 }

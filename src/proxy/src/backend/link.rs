@@ -3,6 +3,7 @@
 use super::{
     Backend, Key,
     connect::{ConnectError, Vendor},
+    lasting::Lasting,
     schema::Schema,
     sessions::Lease,
 };
@@ -11,6 +12,9 @@ use bytes::{Bytes, BytesMut};
 use std::{io, sync::Arc, time::Instant};
 use tokio::{io::AsyncWriteExt, sync::OwnedSemaphorePermit};
 use wire::{
+    attributes::Attributes,
+    auth::{Nonce, Plugin},
+    capability::Capabilities,
     command::{CommandCode, Query},
     err::ErrPacket,
     packet::{Message, put_packet, take_message},
@@ -26,6 +30,12 @@ pub(crate) struct Link {
     pub(crate) vendor: Vendor,
     /// `None` if the greeting's version has a form of its own.
     pub(crate) version: Option<sql::Server>,
+    /// What the server greeted with, for another login on this connection.
+    pub(super) nonce: Nonce,
+    pub(super) plugin: Plugin,
+    /// What the login said.
+    pub(super) capabilities: Capabilities,
+    pub(super) attributes: Attributes,
     /// The server's id of the connection, from its greeting: what KILL takes there.
     pub(crate) thread_id: u32,
     /// The session that has the connection is found by it.
@@ -34,6 +44,7 @@ pub(crate) struct Link {
     pub(crate) opened: Instant,
     /// COM_RESET_CONNECTION was executed since the login.
     pub(crate) was_reset: bool,
+    pub(crate) lasting: Lasting,
     pub(crate) _room: OwnedSemaphorePermit,
 }
 
@@ -81,6 +92,9 @@ impl Link {
     /// Undoes what a session has done: transaction, variables, temporary tables, locks, statements.
     pub(crate) async fn reset(&mut self) -> Result<(), ConnectError> {
         self.ask(CommandCode::RESET_CONNECTION, b"").await?;
+        if let Some(option) = self.lasting.option_to_restore() {
+            self.ask(CommandCode::SET_OPTION, &option).await?;
+        }
         self.was_reset = true;
         Ok(())
     }
@@ -116,9 +130,14 @@ impl Link {
         put_packet(&mut packet, 0, &[&[code.0], payload].concat());
         self.io.write_all(&packet).await?;
         self.io.flush().await?;
-        let reply = read_message(&mut self.io, &mut BytesMut::new(), REPLY_LIMIT).await?.payload();
+        let mut read = BytesMut::new();
+        let reply = read_message(&mut self.io, &mut read, REPLY_LIMIT).await?.payload();
+        if !read.is_empty() {
+            return Err(ConnectError::Protocol(format!("more than a reply to {}", code.name())));
+        }
         match reply.first() {
-            Some(0x00) => Ok(()),
+            // COM_SET_OPTION is answered by an EOF packet
+            Some(0x00 | 0xFE) => Ok(()),
             Some(0xFF) => Err(ConnectError::Refused(ErrPacket::decode(&reply)?)),
             _ => Err(ConnectError::Protocol(format!("an odd reply to {}", code.name()))),
         }

@@ -29,9 +29,12 @@ impl Link {
         });
     }
 
-    /// Makes the connection fit for another session. False if a KILL that was meant for this one
-    /// may strike yet.
+    /// Makes the connection fit for another session. False if it never will be, or if a KILL that
+    /// was meant for this one may strike yet.
     async fn give_back(&mut self) -> Result<bool, ConnectError> {
+        if self.lasting.is_for_good() {
+            return Ok(false);
+        }
         if let Some(lease) = self.lease.take()
             && !lease.gate.shut().await
         {

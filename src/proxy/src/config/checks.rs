@@ -1,8 +1,8 @@
 //! What tables say about each other, and what their schemas cannot say.
 
 use super::{
-    Address, Admin, Backend, Hostgroup, Limits, Listener, Log, Server, ServerCompression,
-    ServerTlsMode,
+    Address, Admin, Backend, ClientCertificate, Hostgroup, Listener, ListenerTlsMode, Log, Server,
+    ServerCompression, ServerTlsMode,
     load::Chains,
     part::{Entry, List, elsewhere},
     user::UserTable,
@@ -13,7 +13,6 @@ use std::{
     collections::{BTreeSet, HashMap},
     hash::Hash,
     path::{Path, PathBuf},
-    time::Duration,
 };
 use tracing_subscriber::EnvFilter;
 
@@ -41,18 +40,10 @@ pub(super) fn log(log: &Entry<Log>, mistakes: &mut Mistakes) {
     }
 }
 
-pub(super) fn limits(limits: &Entry<Limits>, mistakes: &mut Mistakes) {
-    not_zero(limits, &[("login_timeout", limits.value.login_timeout)], mistakes);
-    if !(1 << 10..=1 << 30).contains(&limits.value.max_allowed_packet) {
-        let message = "a command's limit is 1 KiB to 1 GiB";
-        mistakes.push(limits.settings.mistake_at("max_allowed_packet", message));
-    }
-}
-
 pub(super) fn backend(backend: &Entry<Backend>, mistakes: &mut Mistakes) {
     let Backend { connect_budget, connect_timeout, .. } = backend.value;
     let durations = [("connect_budget", connect_budget), ("connect_timeout", connect_timeout)];
-    not_zero(backend, &durations, mistakes);
+    backend.not_zero(&durations, mistakes);
 }
 
 pub(super) fn listeners(
@@ -87,6 +78,24 @@ pub(super) fn listeners(
         let files =
             [("certificate", &tls.certificate), ("key", &tls.key), ("client_ca", &tls.client_ca)];
         note_tls(settings, made, &files, mistakes);
+        check_tls(entry, mistakes);
+    }
+}
+
+/// A listener's TLS that nobody could use.
+fn check_tls(entry: &Entry<Listener>, mistakes: &mut Mistakes) {
+    let Entry { settings, value: Listener { tls, .. }, .. } = entry;
+    let table = settings.table("tls", &mut Mistakes::default());
+    let table = table.as_ref().unwrap_or(settings);
+    let without = tls.certificate.is_none() && tls.mode != ListenerTlsMode::Disable;
+    if without && !tls.self_signed {
+        let mistake = table.mistake_at("self_signed", "no certificate, and none may be made");
+        mistakes.push(mistake.hint("give `certificate` and `key`, or mode = \"disable\""));
+    }
+    if tls.client_certificate == ClientCertificate::Required && tls.client_ca.is_none() {
+        let message = "nothing says whose certificates are good";
+        let mistake = table.mistake_at("client_certificate", message);
+        mistakes.push(mistake.hint("add client_ca, a PEM file of authorities"));
     }
 }
 
@@ -185,13 +194,6 @@ fn unique<T, K: Eq + Hash>(
 /// The address, unless its port is chosen when it is opened.
 fn fixed_address(listener: &Listener) -> Option<Address> {
     (listener.address.port() != Some(0)).then(|| listener.address.clone())
-}
-
-fn not_zero<T>(entry: &Entry<T>, durations: &[(&str, Duration)], mistakes: &mut Mistakes) {
-    for (key, _) in durations.iter().filter(|(_, duration)| duration.is_zero()) {
-        let mistake = entry.settings.mistake_at(key, "this must be longer than 0");
-        mistakes.push(mistake.hint("for example \"2s\""));
-    }
 }
 
 /// What is wrong with the files of a `tls` table.

@@ -3,6 +3,7 @@
 use super::{
     Config, Server,
     checks::{self, Hostgroups},
+    limits,
     part::{self, Entry, List, Part, Variables, elsewhere},
     schema, user,
 };
@@ -73,7 +74,7 @@ fn assemble(
 
     let admin = part::single(parts, "admin", mistakes);
     let log = part::single(parts, "log", mistakes);
-    let limits = part::single(parts, "limits", mistakes);
+    let bounds = part::single(parts, "limits", mistakes);
     let backend = part::single(parts, "backend", mistakes);
     let shutdown = part::single(parts, "shutdown", mistakes);
     let mut listeners = part::list(parts, "listener", mistakes);
@@ -85,7 +86,7 @@ fn assemble(
 
     checks::admin(&admin, mistakes);
     checks::log(&log, mistakes);
-    checks::limits(&limits, mistakes);
+    limits::check(&bounds, mistakes);
     checks::backend(&backend, mistakes);
     checks::listeners(&parts[0].settings, &listeners, &admin, &chains, mistakes);
     checks::servers(&servers, mistakes);
@@ -96,7 +97,7 @@ fn assemble(
     Config {
         admin: admin.value,
         log: log.value,
-        limits: limits.value,
+        limits: bounds.value,
         backend: backend.value,
         shutdown: shutdown.value,
         users: users.collect(),

@@ -4,7 +4,10 @@ use super::Address;
 use chain::settings::{Mistake, Mistakes, Settings};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 /// Where variables come from.
 pub(super) type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -101,6 +104,14 @@ where
 }
 
 impl<T> Entry<T> {
+    /// Notes each of these durations that is 0.
+    pub(super) fn not_zero(&self, durations: &[(&str, Duration)], mistakes: &mut Mistakes) {
+        for (key, _) in durations.iter().filter(|(_, duration)| duration.is_zero()) {
+            let mistake = self.settings.mistake_at(key, "this must be longer than 0");
+            mistakes.push(mistake.hint("for example \"2s\""));
+        }
+    }
+
     /// Makes `path` absolute.
     pub(super) fn resolve(&self, path: &Path) -> PathBuf {
         self.directory.join(path)

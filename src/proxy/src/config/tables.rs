@@ -1,7 +1,7 @@
 //! The tables of the file, one type each. Their comments are the schema's descriptions.
 
 use super::Address;
-use chain::settings::{ByteSize, HumanDuration, duration, size};
+use chain::settings::{HumanDuration, duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{path::PathBuf, time::Duration};
@@ -40,28 +40,6 @@ pub enum LogFormat {
     Json,
 }
 
-/// Bounds on what clients can take.
-#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Limits {
-    /// Client connections of all listeners together; one more is refused with error 1040.
-    #[schemars(range(min = 1))]
-    pub max_connections: u32,
-    /// The largest command, 1 KiB to 1 GiB; a larger one is refused with error 1153.
-    #[serde(with = "size")]
-    #[schemars(with = "ByteSize")]
-    pub max_allowed_packet: u64,
-    /// How long a client may take from connecting until it is logged in.
-    #[serde(with = "duration")]
-    #[schemars(with = "HumanDuration")]
-    pub login_timeout: Duration,
-    /// How long a client may be logged in without a command; then its connection is closed. From
-    /// the first command on the servers' own wait_timeout counts.
-    #[serde(with = "duration")]
-    #[schemars(with = "HumanDuration")]
-    pub wait_timeout: Duration,
-}
-
 /// Where clients connect.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -94,21 +72,36 @@ pub enum Compression {
 }
 
 /// TLS towards clients.
-#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ListenerTls {
     /// Whether clients can or must use TLS.
     pub mode: ListenerTlsMode,
     /// A PEM file: the certificate, and those between it and its authority. Without it, a
-    /// self-signed certificate is made at start.
+    /// self-signed certificate is made at start, if `self_signed` allows it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub certificate: Option<PathBuf>,
     /// A PEM file: the certificate's private key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<PathBuf>,
+    /// Whether a certificate may be made at start where no file is given.
+    pub self_signed: bool,
     /// A PEM file: the authorities that must have signed a client's certificate when it shows one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_ca: Option<PathBuf>,
+    /// Whether a client must show a certificate. Needs `client_ca`.
+    pub client_certificate: ClientCertificate,
+}
+
+/// Whether clients must show certificates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClientCertificate {
+    /// A certificate is checked if the client shows one.
+    #[default]
+    Optional,
+    /// A client without one is refused, as is one without TLS.
+    Required,
 }
 
 /// Whether clients can or must use TLS.
@@ -292,15 +285,15 @@ impl Default for Log {
     }
 }
 
-impl Default for Limits {
+impl Default for ListenerTls {
     fn default() -> Self {
         Self {
-            max_connections: 10_000,
-            // MySQL's own default.
-            max_allowed_packet: 64 << 20,
-            login_timeout: Duration::from_secs(10),
-            // The servers' own default.
-            wait_timeout: Duration::from_secs(28_800),
+            mode: ListenerTlsMode::default(),
+            certificate: None,
+            key: None,
+            self_signed: true,
+            client_ca: None,
+            client_certificate: ClientCertificate::default(),
         }
     }
 }

@@ -22,6 +22,21 @@ pub struct User {
     pub hostgroup: u32,
     /// Connections at once; 0 is without limit.
     pub max_connections: u32,
+    /// How it must connect.
+    pub require: Require,
+}
+
+/// How a user must connect, as in CREATE USER ... REQUIRE.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Require {
+    /// In any way.
+    #[default]
+    None,
+    /// Over TLS.
+    Ssl,
+    /// Over TLS, with a certificate that an authority of the listener's `client_ca` has signed.
+    X509,
 }
 
 /// A name and its password.
@@ -53,6 +68,9 @@ pub(super) struct UserTable {
     /// Connections at once; 0 is without limit.
     #[serde(default)]
     max_connections: u32,
+    /// How it must connect; a client that does not is refused with error 1045.
+    #[serde(default)]
+    require: Require,
     /// Another account for the servers. Needs one of the three passwords below.
     #[schemars(length(min = 1, max = 128))]
     backend_user: Option<String>,
@@ -107,8 +125,8 @@ pub(super) fn resolve(
         Some((user, password)) => Account { user: user.as_str().into(), password: password? },
         None => account.clone(),
     };
-    let UserTable { hostgroup, max_connections, .. } = *table;
-    Some(User { account, backend, hostgroup, max_connections })
+    let UserTable { hostgroup, max_connections, require, .. } = *table;
+    Some(User { account, backend, hostgroup, max_connections, require })
 }
 
 impl Ways<'_> {

@@ -1,21 +1,23 @@
 //! A client's login: greeting, TLS, authentication, schema.
 
-use super::{Client, Context, call, refuse, stack};
+use super::{Client, Context, call, packet_too_large, refuse, stack, too_large};
 use crate::{
+    config::{Require, User},
     greeter::Greeter,
     stream::Stream,
+    tls::{Acceptor, Watched},
     users::{Admitted, Users},
 };
 use bytes::{Bytes, BytesMut};
 use chain::{
-    Command, Error, HostgroupId, Outcome, Reply, Session, Stack,
+    Command, Error, HostgroupId, Origin, Outcome, Reply, Session, Stack,
     command::Asker,
     session::{Peer, View},
 };
 use std::sync::Arc;
 use tokio_rustls::{TlsAcceptor, TlsStream};
 use wire::{
-    auth::{ServerAuth, random_nonce, server},
+    auth::{Plugin, Secret, ServerAuth, certificate_proof, random_nonce, server},
     capability::Capabilities,
     command::{ChangeUser, CommandCode},
     compress::{End, Method},
@@ -23,7 +25,7 @@ use wire::{
     greeting::Greeting,
     login::{LoginRequest, SslRequest},
     ok::OkPacket,
-    packet::{HEADER_LEN, Message},
+    packet::{HEADER_LEN, Header, Message},
     status::Status,
 };
 
@@ -31,9 +33,13 @@ use wire::{
 pub(crate) struct Entrance {
     pub(crate) greeter: Greeter,
     pub(crate) users: Arc<Users>,
-    pub(crate) tls: Option<TlsAcceptor>,
+    pub(crate) tls: Option<Arc<Watched<Acceptor>>>,
     /// A client without TLS is refused.
     pub(crate) tls_required: bool,
+    /// A client over TCP without a certificate is refused.
+    pub(crate) certificate_required: bool,
+    /// Longest packet before the login is complete, in bytes of payload.
+    pub(crate) max_packet: usize,
     pub(crate) address: Arc<str>,
     pub(crate) port: u16,
 }
@@ -42,11 +48,18 @@ pub(crate) struct Entrance {
 pub(crate) struct LoggedIn {
     pub(crate) session: Session,
     pub(crate) stack: Stack,
-    /// What the client was greeted with: a change of user is tested against the same nonce.
-    greeting: Greeting,
+    greeted: Greeted,
     admitted: Admitted,
     /// Changes of user that were refused.
     refusals: u8,
+}
+
+/// What holds from the greeting on, for a change of user too.
+#[derive(Clone)]
+struct Greeted {
+    greeting: Greeting,
+    /// What the connection was secured with.
+    tls: Option<Arc<Acceptor>>,
 }
 
 /// Who a client says it is, by a login or by COM_CHANGE_USER.
@@ -58,7 +71,7 @@ struct Claim {
     seq: u8,
 }
 
-/// Longest packet before the login is complete, in bytes of payload.
+/// Longest reply of a server to a change of schema, in bytes of payload.
 const LIMIT: usize = 128 * 1024;
 
 /// Who takes a session into its schema.
@@ -87,15 +100,16 @@ impl Entrance {
         id: u32,
     ) -> Result<LoggedIn, Error> {
         let greeting = self.greet(client, id).await?;
-        let (request, seq) = self.request(client, greeting.capabilities).await?;
+        let (request, tls, seq) = self.request(client, greeting.capabilities).await?;
         let agreed = request.capabilities.intersection(greeting.capabilities);
+        let greeted = Greeted { greeting, tls };
         let Ok(compression) = Method::agreed(agreed, request.zstd_level) else {
             let text = "Invalid zstd compression level for algorithm 'zstd'.";
             let refusal = ErrPacket::new(WRONG_COMPRESSION_LEVEL, text);
             return Err(denied(client, seq, &refusal).await);
         };
         let claim = Claim { collation: request.collation.into(), request, seq };
-        let entered = self.open(client, context, greeting, peer, claim).await?;
+        let entered = self.open(client, context, greeted, peer, claim).await?;
         if let Some(method) = compression {
             let method = match method {
                 Method::Zstd { level } => Method::Zstd { level: level.min(MAX_ZSTD_LEVEL) },
@@ -126,21 +140,22 @@ impl Entrance {
             auth_response: change.auth_response,
             schema: change.schema,
             plugin: change.plugin,
+            attributes: change.attributes,
             ..LoginRequest::default()
         };
         let collation = if change.collation == 0 { collation } else { change.collation };
         let claim = Claim { request, collation, seq: message.next_seq };
-        let LoggedIn { session, stack: used, greeting, admitted, refusals } = before;
+        let LoggedIn { session, stack: used, greeted, admitted, refusals } = before;
         // Whoever logs in gets no connection of the user before.
         drop(used);
-        match self.open(client, context, greeting.clone(), peer, claim).await {
+        match self.open(client, context, greeted.clone(), peer, claim).await {
             // MySQL closes the connection then; MariaDB keeps it for the user before, reset, unless
             // that happens again and again.
-            Err(error) if greeting.is_mariadb() && refusals < REFUSALS => {
+            Err(error) if greeted.greeting.is_mariadb() && refusals < REFUSALS => {
                 tracing::debug!(session = session.id, %error, "change of user refused");
                 let stack = stack(context, &admitted.user().backend, session.id);
                 let session = session.anew();
-                Ok(LoggedIn { session, stack, greeting, admitted, refusals: refusals + 1 })
+                Ok(LoggedIn { session, stack, greeted, admitted, refusals: refusals + 1 })
             }
             changed => changed,
         }
@@ -151,13 +166,14 @@ impl Entrance {
         &self,
         client: &mut Client,
         context: &Context,
-        greeting: Greeting,
+        greeted: Greeted,
         peer: Peer,
         claim: Claim,
     ) -> Result<LoggedIn, Error> {
         let Claim { request, collation, seq } = claim;
+        let greeting = &greeted.greeting;
         let capabilities = request.capabilities.intersection(greeting.capabilities);
-        let (admitted, seq) = self.admit(client, &request, &greeting, peer, seq).await?;
+        let (admitted, seq) = self.admit(client, &request, greeting, peer, seq).await?;
         let user = admitted.user();
         let mut session = Session::new(View {
             id: greeting.thread_id,
@@ -168,20 +184,22 @@ impl Entrance {
             port: self.port,
             capabilities,
             collation,
+            attributes: request.attributes,
             hostgroup: HostgroupId(user.hostgroup),
             topology: context.topology.clone(),
         });
         let mut stack = stack(context, &user.backend, session.id);
         let schema = request.schema;
+        let info = greeted.proof(&user.account.password).unwrap_or_default();
         if schema.is_empty() {
             let mut payload = BytesMut::new();
-            let ok = OkPacket { status: Status::AUTOCOMMIT, ..OkPacket::default() };
+            let ok = OkPacket { status: Status::AUTOCOMMIT, info, ..OkPacket::default() };
             ok.encode(&mut payload, capabilities);
             client.send(seq, &payload).await?;
         } else {
-            enter(client, &mut session, &mut stack, schema, seq).await?;
+            enter(client, &mut session, &mut stack, schema, info, seq).await?;
         }
-        Ok(LoggedIn { session, stack, greeting, admitted, refusals: 0 })
+        Ok(LoggedIn { session, stack, greeted, admitted, refusals: 0 })
     }
 
     /// Sends the greeting.
@@ -203,29 +221,34 @@ impl Entrance {
         Ok(greeting)
     }
 
-    /// Reads the login, under TLS where the client asks for it; also gives the sequence id that
-    /// comes next.
+    /// Reads the login, under TLS where the client asks for it; also gives what that was secured
+    /// with, and the sequence id that comes next.
     async fn request(
         &self,
         client: &mut Client,
         offered: Capabilities,
-    ) -> Result<(LoginRequest, u8), Error> {
-        let mut message = client.required_message(LIMIT).await?;
-        let malformed = |_| Error::client("a malformed login");
-        if SslRequest::decode(&message.payload()).map_err(malformed)?.is_some() {
+    ) -> Result<(LoginRequest, Option<Arc<Acceptor>>, u8), Error> {
+        let mut secured = None;
+        let mut message = client.said(1, self.max_packet).await?;
+        let Ok(ssl) = SslRequest::decode(&message.payload()) else {
+            return Err(bad_handshake(client, message.next_seq).await);
+        };
+        if ssl.is_some() {
             let Some(tls) = self.tls.as_ref().filter(|_| offered.contains(Capabilities::SSL))
             else {
                 return Err(bad_handshake(client, message.next_seq).await);
             };
-            client.upgrade(tls).await?;
-            message = client.required_message(LIMIT).await?;
+            let acceptor = tls.get();
+            client.upgrade(&acceptor.tls).await?;
+            secured = Some(acceptor);
+            message = client.said(message.next_seq, self.max_packet).await?;
         } else if self.tls_required && !client.io.is_secure() {
             let text = "Connections using insecure transport are prohibited by this proxy";
             let refusal = ErrPacket::new(SECURE_TRANSPORT_REQUIRED, text);
             return Err(denied(client, message.next_seq, &refusal).await);
         }
         match LoginRequest::decode(&message.payload()) {
-            Ok(request) => Ok((request, message.next_seq)),
+            Ok(request) => Ok((request, secured, message.next_seq)),
             Err(_) => Err(bad_handshake(client, message.next_seq).await),
         }
     }
@@ -263,7 +286,7 @@ impl Entrance {
             match auth.step() {
                 server::Step::Send(payload) => seq = client.send(seq, &payload).await?,
                 server::Step::Read => {
-                    let message = client.required_message(LIMIT).await?;
+                    let message = client.said(seq, self.max_packet).await?;
                     seq = message.next_seq;
                     auth.receive(&message.payload());
                 }
@@ -272,6 +295,7 @@ impl Entrance {
             }
         };
         let name = String::from_utf8_lossy(&request.user);
+        let accepted = accepted && user.is_some_and(|user| self.suffices(client, user.user()));
         let Some(user) = user.filter(|_| accepted) else {
             let using = if request.auth_response.expose().iter().all(|byte| *byte == 0) {
                 "NO"
@@ -286,13 +310,46 @@ impl Entrance {
         match user.admit() {
             Some(admitted) => Ok((admitted, seq)),
             None => {
+                let limit = user.user().max_connections;
                 let text = format!(
-                    "User {name} already has more than 'max_user_connections' active connections"
+                    "User '{name}' has exceeded the 'max_user_connections' resource \
+                     (current value: {limit})"
                 );
-                let refusal = ErrPacket::new(codes::ER_TOO_MANY_USER_CONNECTIONS, text);
+                let refusal = ErrPacket::new(codes::ER_USER_LIMIT_REACHED, text);
                 Err(denied(client, seq, &refusal).await)
             }
         }
+    }
+}
+
+impl Entrance {
+    /// Whether the user may connect like this.
+    fn suffices(&self, client: &Client, user: &User) -> bool {
+        let certificate = client.io.peer_certificate();
+        let by_tcp = !client.io.is_unix();
+        let required = match user.require {
+            Require::None => true,
+            Require::Ssl => client.io.is_secure() && by_tcp,
+            Require::X509 => certificate,
+        };
+        required && (certificate || !(self.certificate_required && by_tcp))
+    }
+}
+
+impl Greeted {
+    /// What the OK of a login says about the certificate. Servers of MariaDB 11.4 and later say it
+    /// always; for a certificate that was made here it is said in front of others too, for without
+    /// it their clients would not connect.
+    fn proof(&self, password: &Secret) -> Option<Vec<u8>> {
+        let Self { greeting, tls } = self;
+        let tls = tls.as_ref()?;
+        let version = greeting.version();
+        let mut numbers = version.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
+        let proves = (numbers.next(), numbers.next()) >= (Some(11), Some(4));
+        let asked = greeting.is_mariadb() && greeting.plugin == Plugin::NativePassword;
+        (asked && (proves || tls.self_made))
+            .then(|| certificate_proof(password, &greeting.nonce, &tls.certificate))
+            .flatten()
     }
 }
 
@@ -303,6 +360,7 @@ async fn enter(
     session: &mut Session,
     stack: &mut Stack,
     schema: Vec<u8>,
+    info: Vec<u8>,
     seq: u8,
 ) -> Result<(), Error> {
     let schema = Bytes::from(schema);
@@ -316,7 +374,17 @@ async fn enter(
     };
     match answer {
         Ok(answer) => {
-            client.send(seq, answer.end.packet.get(HEADER_LEN..).unwrap_or_default()).await?;
+            let payload = answer.end.packet.get(HEADER_LEN..).unwrap_or_default();
+            match OkPacket::decode(payload, session.capabilities) {
+                Ok(ok) if !info.is_empty() => {
+                    let mut payload = BytesMut::new();
+                    OkPacket { info, ..ok }.encode(&mut payload, session.capabilities);
+                    client.send(seq, &payload).await?;
+                }
+                _ => {
+                    client.send(seq, payload).await?;
+                }
+            }
             if let Some(code) = answer.end.error {
                 return Err(Error::client(format!("the server refuses the schema: error {code}")));
             }
@@ -338,14 +406,49 @@ async fn bad_handshake(client: &mut Client, seq: u8) -> Error {
 /// Tells the client why it is not let in. That it may not hear it changes nothing.
 async fn denied(client: &mut Client, seq: u8, refusal: &ErrPacket) -> Error {
     let _ = refuse(client, seq, refusal).await;
-    Error::client(format!("login refused: error {}", refusal.code))
+    Error::client(Denied(refusal.code))
 }
 
+/// A client was told why it is not let in.
+#[derive(Debug, thiserror::Error)]
+#[error("login refused: error {0}")]
+struct Denied(u16);
+
+/// Whether a login that failed like this has broken off or made no sense, in contrast to one that
+/// was understood and refused.
+pub(crate) fn broke_off(error: &Error) -> bool {
+    error.origin() == Origin::Client
+        && error.cause().is_none_or(|Denied(code)| HANDSHAKE_ERRORS.contains(code))
+}
+
+/// Refusals of what is no login.
+const HANDSHAKE_ERRORS: [u16; 3] = [
+    codes::ER_HANDSHAKE_ERROR.code,
+    codes::ER_NET_PACKETS_OUT_OF_ORDER.code,
+    codes::ER_NET_PACKET_TOO_LARGE.code,
+];
+
 impl Client {
-    /// The next message of a conversation that is not over.
-    async fn required_message(&mut self, limit: usize) -> Result<Message, Error> {
-        let message = self.message(limit).await?;
-        message.ok_or_else(|| Error::client("the client closed during the login"))
+    /// The next message of a login, which has the sequence id `seq`. Like a server, it does not
+    /// wait for the rest of a packet whose header is wrong.
+    async fn said(&mut self, seq: u8, limit: usize) -> Result<Message, Error> {
+        while self.read.len() < HEADER_LEN {
+            if self.fill().await? == 0 {
+                return Err(Error::client("the client closed during the login"));
+            }
+        }
+        if Header::parse(&self.read).is_none_or(|header| header.seq != seq) {
+            let text = "Got packets out of order";
+            let refusal = ErrPacket::new(codes::ER_NET_PACKETS_OUT_OF_ORDER, text);
+            return Err(denied(self, seq, &refusal).await);
+        }
+        match self.message(limit).await {
+            Ok(message) => message.ok_or_else(|| Error::client("the client has closed")),
+            Err(error) if too_large(&error) => {
+                Err(denied(self, seq.wrapping_add(1), &packet_too_large()).await)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Goes on under TLS. Whatever came behind the request is part of the TLS handshake: nothing of

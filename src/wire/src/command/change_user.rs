@@ -2,9 +2,8 @@
 
 use super::CommandCode;
 use crate::{
-    Capabilities,
+    Attributes, Capabilities,
     auth::{Plugin, Secret},
-    login::{Attributes, decode_attributes, encode_attributes},
     put,
     read::{DecodeError, Reader},
 };
@@ -25,7 +24,7 @@ pub struct ChangeUser {
     pub collation: u16,
     /// The plugin that made `auth_response`; `None` without [`Capabilities::PLUGIN_AUTH`].
     pub plugin: Option<Plugin>,
-    /// Connection attributes, in the order given.
+    /// Connection attributes.
     pub attributes: Attributes,
 }
 
@@ -51,9 +50,9 @@ impl ChangeUser {
         let collation = if r.len() >= 2 { r.u16("collation")? } else { 0 };
         let plugin = (caps.contains(Capabilities::PLUGIN_AUTH) && !r.is_empty())
             .then(|| Plugin::from_name(r.until_nul()));
-        let mut attributes = Vec::new();
+        let mut attributes = Attributes::default();
         if caps.contains(Capabilities::CONNECT_ATTRS) && !r.is_empty() {
-            attributes = decode_attributes(r.string("connection attributes")?)?;
+            attributes = Attributes::decode(&mut r)?;
         }
         let auth_response = Secret::from(response);
         Ok(Self { user, auth_response, schema, collation, plugin, attributes })
@@ -79,7 +78,7 @@ impl ChangeUser {
             put::nul_string(out, plugin.name().as_bytes());
         }
         if caps.contains(Capabilities::CONNECT_ATTRS) {
-            encode_attributes(&self.attributes, out);
+            self.attributes.encode(out);
         }
     }
 }

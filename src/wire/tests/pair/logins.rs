@@ -4,10 +4,11 @@ use bytes::BytesMut;
 use proptest::{collection::vec, prelude::*};
 use wire::{
     Capabilities, DecodeError, ErrPacket, Greeting, LoginRequest, Status,
+    attributes::MAX_ATTRIBUTES,
     auth::{Plugin, Secret, random_nonce},
     err::codes,
     greeting::GreetingError,
-    login::{MAX_ATTRIBUTES, SslRequest},
+    login::SslRequest,
 };
 
 fn encoded(encode: impl FnOnce(&mut BytesMut)) -> BytesMut {
@@ -166,7 +167,7 @@ fn what_is_missing_at_the_end_is_forgiven() {
     let login = decode(b"app\0\0shop\0mysql_native_password").unwrap();
     assert_eq!(login.plugin, Some(Plugin::NativePassword));
     let login = decode(b"app\0\0shop\0mysql_native_password\0\x04\x01a\x01b").unwrap();
-    assert_eq!(login.attributes, [(b"a".to_vec(), b"b".to_vec())]);
+    assert!(login.attributes.iter().eq([(&b"a"[..], &b"b"[..])]));
     assert_eq!(login.zstd_level, 0);
     let login = decode(b"app\0\0shop\0mysql_native_password\0\0\x07").unwrap();
     assert_eq!(login.zstd_level, 7);
@@ -177,7 +178,7 @@ fn what_is_missing_at_the_end_is_forgiven() {
 fn attributes_are_bounded() {
     let mut login = login();
     login.capabilities = login.capabilities | Capabilities::CONNECT_ATTRS;
-    login.attributes = vec![(b"a".to_vec(), vec![0; MAX_ATTRIBUTES])];
+    login.attributes = [("a", vec![0; MAX_ATTRIBUTES])].into_iter().collect();
     let result = LoginRequest::decode(&encoded(|out| login.encode(out)));
     assert_eq!(result, Err(DecodeError::Invalid("length of connection attributes")));
 }
@@ -193,7 +194,7 @@ fn the_protocol_before_4_1_is_refused() {
 fn logins_do_not_show_their_response() {
     let login = LoginRequest {
         auth_response: Secret::from("hush"),
-        attributes: vec![(b"k".to_vec(), b"hush".to_vec())],
+        attributes: [("k", "hush")].into_iter().collect(),
         ..login()
     };
     assert!(!format!("{login:?}").contains("hush"));
@@ -217,7 +218,7 @@ proptest! {
             user,
             schema,
             auth_response: Secret::from(response),
-            attributes,
+            attributes: attributes.into_iter().collect(),
             zstd_level,
             ..login()
         };

@@ -125,6 +125,7 @@ proptest! {
             | Capabilities::CONNECT_ATTRS;
         let auth_response = Secret::from(response);
         let plugin = Some(plugin);
+        let attributes = attributes.into_iter().collect();
         let user = ChangeUser { user, auth_response, schema, collation, plugin, attributes };
         let payload = encoded(|out| user.encode(out, caps));
         prop_assert_eq!(ChangeUser::decode(&payload, caps), Ok(user));

@@ -1,0 +1,83 @@
+//! Memory for large commands, of which all sessions together have a share.
+
+use std::sync::Arc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// What large commands of all sessions may take.
+#[derive(Clone)]
+pub(crate) struct Budget(Arc<Semaphore>);
+
+/// What one session has of it.
+pub(super) struct Share {
+    budget: Budget,
+    held: Option<OwnedSemaphorePermit>,
+}
+
+/// The budget is used up.
+#[derive(Debug, thiserror::Error)]
+#[error("the commands of all sessions together are beyond limits.max_buffered")]
+pub(super) struct UsedUp;
+
+/// Commands up to this many bytes are free: there are as many of them as there are sessions.
+const FREE: usize = 64 * 1024;
+/// Bytes are counted in pieces of this many: permits are 32-bit numbers.
+const PIECE: usize = 64 * 1024;
+
+impl Budget {
+    /// A budget of so many bytes.
+    pub(crate) fn new(bytes: u64) -> Self {
+        let pieces = usize::try_from(bytes / PIECE as u64).unwrap_or(usize::MAX);
+        Self(Arc::new(Semaphore::new(pieces.min(Semaphore::MAX_PERMITS))))
+    }
+
+    /// A session's share; nothing yet.
+    pub(super) fn share(&self) -> Share {
+        Share { budget: self.clone(), held: None }
+    }
+}
+
+impl Share {
+    /// Makes the share large enough for `bytes`.
+    pub(super) fn cover(&mut self, bytes: usize) -> Result<(), UsedUp> {
+        if bytes <= FREE {
+            return Ok(());
+        }
+        let held = self.held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        let Some(more) = bytes.div_ceil(PIECE).checked_sub(held).filter(|more| *more > 0) else {
+            return Ok(());
+        };
+        let more = u32::try_from(more).map_err(|_| UsedUp)?;
+        let more = self.budget.0.clone().try_acquire_many_owned(more).map_err(|_| UsedUp)?;
+        match &mut self.held {
+            Some(held) => held.merge(more),
+            None => self.held = Some(more),
+        }
+        Ok(())
+    }
+
+    /// Gives all of it back.
+    pub(super) fn give_back(&mut self) {
+        self.held = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_has_another_lacks() {
+        let budget = Budget::new(1 << 20);
+        let (mut one, mut other) = (budget.share(), budget.share());
+        assert!(one.cover(600_000).is_ok());
+        assert!(other.cover(FREE).is_ok(), "small ones are free");
+        assert!(other.cover(600_000).is_err());
+        assert!(other.cover(400_000).is_ok());
+        assert!(one.cover(600_000).is_ok(), "it has this already");
+        one.give_back();
+        assert!(other.cover(1 << 20).is_ok());
+        drop(other);
+        assert!(one.cover(1 << 20).is_ok());
+        assert!(one.cover((1 << 20) + 1).is_err());
+    }
+}

@@ -1,0 +1,127 @@
+"""What is measured: each row is a load, with a name that `--rows` knows and a unit that costs are told for."""
+import contextlib
+import json
+import subprocess
+import threading
+
+from loads import PATIENCE, read_report
+
+THREADS = (1, 16, 64)
+SCRIPTS = {"point-select": "oltp_point_select", "read-only": "oltp_read_only", "read-write": "oltp_read_write"}
+MODES = {"text": "disable", "prepared": "auto"}
+CONNECTORS = 8
+# All lines are passed over: the server reads the file and keeps nothing. MySQL counts on behind the file's end.
+UPLOAD = "LOAD DATA LOCAL INFILE 'compare' INTO TABLE %s.upload IGNORE %d LINES"
+
+
+class Row:
+    """`measure` loads an address and returns count (of units), seconds, and for short events p50_us and p99_us."""
+
+    unit, tls, vendors = "query", False, ("mariadb", "mysql")
+
+    def measure(self, tools, server, process, address, size):
+        raise NotImplementedError
+
+
+class Sysbench(Row):
+    def __init__(self, script, mode, threads, tls=False):
+        self.name = "%s%s/%s/%d" % ("tls-" if tls else "", script, mode, threads)
+        self.title = "%s, %s, %d thread%s%s" % (script.replace("-", " "), mode, threads, "s"[:threads > 1],
+                                                ", TLS" if tls else "")
+        self.script, self.mode, self.threads, self.tls = SCRIPTS[script], MODES[mode], threads, tls
+
+    def measure(self, tools, server, process, address, size):
+        report = tools.sysbench(server, address, self.script, "run", "--db-ps-mode=" + self.mode,
+                                "--threads=%d" % self.threads, "--time=%d" % size.seconds,
+                                tls=self.tls, seconds=size.seconds)
+        return read_report(report)
+
+
+class Connects(Row):
+    name, unit = "connect", "connection"
+    title = "connect, one query, quit; %d at once" % CONNECTORS
+
+    def measure(self, tools, server, process, address, size):
+        return tools.load(server, address, "connects", "SELECT 1", "--sessions", CONNECTORS,
+                          "--seconds", size.seconds, seconds=size.seconds)
+
+
+class Result(Row):
+    """Results; a row of one is a number and so many bytes."""
+
+    unit = "MiB"
+
+    def __init__(self, name, rows, width, times):
+        self.name, self.width, self.rows, self.times = name, width, rows, times
+        self.title = "result of {rows:,} rows of %d bytes%s" % (width, ", %d times" % times if times > 1 else "")
+
+    def measure(self, tools, server, process, address, size):
+        thousands = max(1, round(self.rows * size.part / 1000))
+        if server.vendor == "mariadb":
+            numbers = "SELECT seq, REPEAT('x', %d) FROM %s.seq_1_to_%d" % (self.width, server.schema, thousands * 1000)
+        else:
+            table = ("JSON_TABLE(CONCAT('[', REPEAT('1000000,', %d), '1000000]'), '$[*]' COLUMNS (n INT PATH '$')) AS %s")
+            numbers = "SELECT a.n, REPEAT('x', %d) FROM %s, %s" % (self.width, table % (999, "a"), table % (thousands - 1, "b"))
+        return tools.load(server, address, "result", numbers, "--times", self.times)
+
+
+class Upload(Row):
+    name, unit = "upload", "MiB"
+    title = "LOAD DATA LOCAL of {mebibytes:,} MiB"
+
+    def measure(self, tools, server, process, address, size):
+        return tools.load(server, address, "upload", UPLOAD % (server.schema, size.mebibytes * 1024), "--mebibytes", size.mebibytes)
+
+
+class Commands(Row):
+    name, unit = "commands", "MiB"
+    title = "{mebibytes:,} MiB in statements of 8 MiB"
+
+    def measure(self, tools, server, process, address, size):
+        return tools.load(server, address, "commands", "--mebibytes", size.mebibytes)
+
+
+class Idle(Row):
+    """Memory only. The process must be a new one: what an allocator has once had it may keep."""
+
+    unit, vendors = "session", ("mariadb",)
+
+    def __init__(self, name, title, sql):
+        self.name, self.title, self.sql = name, title, sql
+
+    def measure(self, tools, server, process, address, size):
+        sessions = size.sessions_of(server)
+        with self._sessions(tools, server, address, max(1, min(20, sessions // 100))):
+            pass  # what the first sessions bring with them is not counted
+        before = process.settled_memory() if process else 0
+        with self._sessions(tools, server, address, sessions) as seconds:
+            after = process.settled_memory() if process else 0
+        return {"count": sessions, "seconds": seconds, "kb": (after - before) / sessions if process else None}
+
+    @contextlib.contextmanager
+    def _sessions(self, tools, server, address, sessions):
+        more = ["--sql", self.sql] if self.sql else []
+        command = tools.load_command(server, address, "idle", "--sessions", sessions, *more)
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+            hung = threading.Timer(3 * PATIENCE, child.kill)
+            hung.start()
+            try:
+                opened = child.stdout.readline()  # comes when all are open
+                if opened:
+                    yield json.loads(opened)["seconds"]
+                    child.stdin.close()
+                if child.wait() or not opened:
+                    raise RuntimeError("load failed: %s" % child.stderr.read().decode(errors="replace")[:600])
+            finally:
+                hung.cancel()
+                child.kill()
+
+
+ALL = (
+    [Sysbench(script, mode, threads) for script in SCRIPTS for mode in MODES for threads in THREADS]
+    + [Sysbench("point-select", "text", 1, tls=True), Sysbench("point-select", "text", 16, tls=True),
+       Sysbench("read-write", "prepared", 16, tls=True)]
+    + [Connects(), Result("result-rows", 1000000, 100, 5), Result("result-bytes", 1 << 20, 1024, 1), Upload(), Commands()]
+    + [Idle("idle", "idle session that has run nothing", None),
+       Idle("idle-used", "idle session that has run a query", "SELECT 1")]
+)

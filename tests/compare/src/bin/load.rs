@@ -1,0 +1,92 @@
+//! One load on one address; prints one line of JSON. `tests/compare/run` calls it.
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use compare::{client::Account, load};
+use std::{
+    io::{Read, Write},
+    net::SocketAddr,
+};
+
+/// One load on one address; prints one line of JSON: count (statements, connections, MiB or
+/// sessions) and seconds, and for connections the percentiles of their latency.
+#[derive(Parser)]
+struct Arguments {
+    /// The server's or the proxy's address.
+    #[arg(long)]
+    address: SocketAddr,
+    #[arg(long)]
+    user: String,
+    #[arg(long, default_value = "")]
+    password: String,
+    #[command(subcommand)]
+    load: Load,
+}
+
+#[derive(Subcommand)]
+enum Load {
+    /// Run statements one by one.
+    Sql { statements: Vec<String> },
+    /// Connect, run one statement, quit; again and again.
+    Connects {
+        sql: String,
+        /// How many do so at once.
+        #[arg(long)]
+        sessions: usize,
+        #[arg(long)]
+        seconds: f64,
+    },
+    /// Read one result, several times.
+    Result {
+        sql: String,
+        #[arg(long, default_value_t = 1)]
+        times: usize,
+    },
+    /// Send a file with LOAD DATA LOCAL INFILE.
+    Upload {
+        sql: String,
+        #[arg(long)]
+        mebibytes: u64,
+    },
+    /// Send statements of 8 MiB.
+    Commands {
+        #[arg(long)]
+        mebibytes: u64,
+    },
+    /// Open sessions, print the line, and close them when standard input ends.
+    Idle {
+        #[arg(long)]
+        sessions: usize,
+        /// What each runs once.
+        #[arg(long)]
+        sql: Option<String>,
+    },
+}
+
+fn main() -> Result<()> {
+    let Arguments { address, user, password, load } = Arguments::parse();
+    let account = Account { address, user, password };
+    let counted = match load {
+        Load::Sql { statements } => load::sql(&account, &statements)?,
+        Load::Connects { sql, sessions, seconds } => {
+            load::connects(&account, &sql, sessions, seconds)?
+        }
+        Load::Result { sql, times } => load::result(&account, &sql, times)?,
+        Load::Upload { sql, mebibytes } => load::upload(&account, &sql, mebibytes)?,
+        Load::Commands { mebibytes } => load::commands(&account, mebibytes)?,
+        Load::Idle { sessions, sql } => {
+            return load::idle(&account, sql.as_deref(), sessions, |counted| {
+                print(&counted)?;
+                std::io::stdin().read_to_end(&mut Vec::new())?;
+                Ok(())
+            });
+        }
+    };
+    print(&counted)
+}
+
+fn print(counted: &serde_json::Value) -> Result<()> {
+    let mut out = std::io::stdout();
+    writeln!(out, "{counted}")?;
+    Ok(out.flush()?)
+}

@@ -1,0 +1,186 @@
+//! A server of a test's own, to be killed, stopped, or left without disk.
+
+use crate::{
+    Cluster, Vendor,
+    cluster::cache,
+    program::{self, Output},
+};
+use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
+use std::{
+    fs,
+    io::{ErrorKind, Write},
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::atomic::{AtomicU32, Ordering},
+};
+use tempfile::TempDir;
+
+/// One server without replicas. It is killed with this value, and its files are removed.
+#[derive(Debug)]
+pub struct Throwaway {
+    /// How it is reached.
+    pub cluster: Cluster,
+    /// The file system that is its own.
+    disk: Option<Disk>,
+    folder: TempDir,
+    script: Script,
+}
+
+/// The script that makes clusters, for one server.
+#[derive(Debug)]
+struct Script {
+    program: PathBuf,
+    port: u32,
+    settings: (&'static str, String),
+}
+
+/// A small file system in memory, mounted here.
+#[derive(Debug)]
+struct Disk(PathBuf);
+
+impl Throwaway {
+    /// A server that logs every statement it is given.
+    pub fn start(vendor: Vendor) -> Result<Self> {
+        let folder = TempDir::with_prefix("towpath-srv-")?;
+        let log = folder.path().join("general.log");
+        let settings = format!("general-log=1\ngeneral-log-file={}", log.display());
+        Self::start_in(vendor, folder, None, &settings)
+    }
+
+    /// A server whose temporary files are on a small disk, where tables can be too
+    /// (`DATA DIRECTORY`). `None` where this process may not mount one.
+    pub fn start_with_small_disk(vendor: Vendor) -> Result<Option<Self>> {
+        let folder = TempDir::with_prefix("towpath-srv-")?;
+        let disk = folder.path().join("disk");
+        fs::create_dir(&disk)?;
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=48m", "tmpfs"]).arg(&disk);
+        if !program::run(&mut mount, "").is_ok_and(|output| output.code == Some(0)) {
+            return Ok(None);
+        }
+        let mut settings = format!("tmpdir={}", disk.display());
+        if vendor == Vendor::MySql {
+            settings += &format!("\ninnodb-directories={}", disk.display());
+        }
+        Self::start_in(vendor, folder, Some(Disk(disk)), &settings).map(Some)
+    }
+
+    fn start_in(
+        vendor: Vendor,
+        folder: TempDir,
+        disk: Option<Disk>,
+        settings: &str,
+    ) -> Result<Self> {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let (program, variable) = match vendor {
+            Vendor::MariaDb => (here.join("../config/demo/mariadb-cluster.sh"), "MARIADB_EXTRA"),
+            Vendor::MySql => (here.join("servers/mysql-cluster.sh"), "MYSQL_EXTRA"),
+        };
+        let settings = (variable, settings.to_owned());
+        let script = Script { program, port: free_port()?, settings };
+        script.run(&["up"], folder.path())?;
+        let cluster = Cluster::read(&folder.path().join("env"))?;
+        Ok(Self { cluster, disk, folder, script })
+    }
+
+    /// Ends it by SIGKILL; returns when it is gone.
+    pub fn kill(&self) -> Result<()> {
+        self.on_the_server("kill-node")
+    }
+
+    /// Starts it again; returns when it answers.
+    pub fn start_again(&self) -> Result<()> {
+        self.on_the_server("start-node")
+    }
+
+    /// SIGSTOP: nothing is answered until [`Throwaway::go_on`].
+    pub fn stop(&self) -> Result<()> {
+        Ok(kill_process(self.pid()?, Signal::STOP)?)
+    }
+
+    /// SIGCONT.
+    pub fn go_on(&self) -> Result<()> {
+        Ok(kill_process(self.pid()?, Signal::CONT)?)
+    }
+
+    /// How many statements it was given that contain `mark`, over all its starts.
+    pub fn times_given(&self, mark: &str) -> Result<usize> {
+        let log = fs::read(self.folder.path().join("general.log"))?;
+        Ok(String::from_utf8_lossy(&log).lines().filter(|line| line.contains(mark)).count())
+    }
+
+    /// Where its small disk is.
+    pub fn disk(&self) -> Result<&Path> {
+        let Disk(mounted) = self.disk.as_ref().context("no disk of its own")?;
+        Ok(mounted)
+    }
+
+    /// Fills its small disk up to the last block.
+    pub fn fill_disk(&self) -> Result<()> {
+        let mut ballast = fs::File::create(self.disk()?.join("ballast"))?;
+        for size in [1 << 20, 4096] {
+            loop {
+                match ballast.write_all(&vec![0; size]) {
+                    Ok(()) => {}
+                    Err(error) if error.kind() == ErrorKind::StorageFull => break,
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes room again on its disk.
+    pub fn empty_disk(&self) -> Result<()> {
+        Ok(fs::remove_file(self.disk()?.join("ballast"))?)
+    }
+
+    fn pid(&self) -> Result<Pid> {
+        let file = self.folder.path().join("n1/pid");
+        let pid: i32 = fs::read_to_string(file)?.trim().parse()?;
+        Pid::from_raw(pid).context("no process id")
+    }
+
+    fn on_the_server(&self, action: &str) -> Result<()> {
+        self.script.run(&[action], self.folder.path()).map(drop)
+    }
+}
+
+impl Drop for Throwaway {
+    fn drop(&mut self) {
+        let _ = self.go_on();
+        let _ = self.script.run(&["destroy"], self.folder.path());
+        if let Ok(mounted) = self.disk() {
+            let _ = program::run(Command::new("umount").arg(mounted), "");
+        }
+    }
+}
+
+impl Script {
+    fn run(&self, action: &[&str], folder: &Path) -> Result<Output> {
+        let mut command = Command::new(&self.program);
+        command.args(action).arg(folder).arg("1");
+        command.env("BASE_PORT", self.port.to_string()).env("NODES", "1");
+        command.env(self.settings.0, &self.settings.1);
+        if std::env::var_os("MYSQL_PREFIX").is_none() {
+            command.env("MYSQL_PREFIX", cache().join("mysql-server"));
+        }
+        program::run(&mut command, "")?.good()
+    }
+}
+
+/// A port that nobody listens on. Other processes look too, so each begins at a place of its own.
+fn free_port() -> Result<u32> {
+    static ASKED: AtomicU32 = AtomicU32::new(0);
+    const PORTS: u32 = 1000;
+    let begin = std::process::id() * 7 + ASKED.fetch_add(1, Ordering::Relaxed);
+    for n in 0..PORTS {
+        let port = 25_000 + (begin + n) % PORTS;
+        if TcpListener::bind(("127.0.0.1", u16::try_from(port)?)).is_ok() {
+            return Ok(port);
+        }
+    }
+    bail!("no free port")
+}
