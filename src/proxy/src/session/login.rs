@@ -76,8 +76,8 @@ struct Claim {
     request: LoginRequest,
     /// The login's has 8 bits, COM_CHANGE_USER's 16.
     collation: u16,
-    /// Its response is not looked at: MySQL asks anew, with a new nonce, for every COM_CHANGE_USER.
-    stale: bool,
+    /// A COM_CHANGE_USER. Servers do not look at the response that it carries and ask anew.
+    again: bool,
     /// The sequence id of the next packet to the client.
     seq: u8,
 }
@@ -114,7 +114,7 @@ impl Entrance {
         let (request, tls, seq) = self.request(client, greeting.capabilities).await?;
         let compression = compression(client, &request, &greeting, seq).await?;
         let greeted = Greeted { greeting, tls };
-        let claim = Claim { collation: request.collation.into(), stale: false, request, seq };
+        let claim = Claim { collation: request.collation.into(), again: false, request, seq };
         let entered = self.open(client, context, greeted, peer, claim).await?;
         if let Some(method) = compression {
             client.compress(method);
@@ -148,8 +148,7 @@ impl Entrance {
             ..LoginRequest::default()
         };
         let collation = if change.collation == 0 { collation } else { change.collation };
-        let stale = !before.greeted.greeting.is_mariadb();
-        let claim = Claim { request, collation, stale, seq: message.next_seq };
+        let claim = Claim { request, collation, again: true, seq: message.next_seq };
         let LoggedIn { session, stack: used, greeted, admitted, refusals, relayed } = before;
         // Whoever logs in gets no connection of the user before.
         drop(used);
@@ -286,7 +285,7 @@ impl Entrance {
         greeting: &Greeting,
         peer: Peer,
     ) -> Result<(Admitted, u8), Error> {
-        let &Claim { ref request, stale, mut seq, .. } = claim;
+        let &Claim { ref request, again, mut seq, .. } = claim;
         let user = self.users.find(&request.user);
         let plugin = self.greeter.plugin(greeting);
         if plugin == Plugin::ClearPassword && !client.io.is_secure() {
@@ -303,11 +302,15 @@ impl Entrance {
             let refusal = ErrPacket::new(codes::ER_NOT_SUPPORTED_AUTH_MODE, text);
             return Err(denied(client, seq, &refusal).await);
         }
-        let anew = can_switch && stale;
+        let anew = can_switch && again;
         let expected = server::Expected {
             password: user.map(|known| (*known.user().account.password).clone()),
             plugin,
-            nonce: if anew { random_nonce() } else { greeting.nonce },
+            // MariaDB asks anew with the nonce of the greeting.
+            nonce: match anew && !greeting.is_mariadb() {
+                true => random_nonce(),
+                false => greeting.nonce,
+            },
             channel: client.io.channel(),
             key: None,
             // The scramble is enough: the proxy knows the password.

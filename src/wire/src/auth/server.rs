@@ -89,8 +89,8 @@ impl ServerAuth {
         auth
     }
 
-    /// Begins with an auth switch, whatever the client has said: so MySQL answers every
-    /// COM_CHANGE_USER, with a nonce that is new.
+    /// Begins with an auth switch, whatever the client has said: so servers answer every
+    /// COM_CHANGE_USER, MySQL 9.7 with a new nonce and MariaDB 10.11 with the greeting's.
     #[must_use]
     pub fn switched(expected: Expected) -> Self {
         let mut auth = Self::unbegun(expected);
