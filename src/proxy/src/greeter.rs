@@ -140,6 +140,11 @@ impl Greeter {
         ErrPacket::new(codes::ER_HOST_IS_BLOCKED, text)
     }
 
+    /// The plugin that the file names, if it does.
+    pub(crate) fn asks_for(&self) -> Option<&Plugin> {
+        self.plugin.as_ref()
+    }
+
     /// The plugin that passwords are checked with.
     pub(crate) fn plugin(&self, greeting: &Greeting) -> Plugin {
         self.plugin.clone().unwrap_or_else(|| greeting.plugin.clone())

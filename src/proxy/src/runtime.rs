@@ -11,7 +11,7 @@ use crate::{
     session::{
         Client, Context, Ended,
         budget::Budget,
-        login::{Entrance, LoggedIn, broke_off},
+        login::{Entrance, LoggedIn, ProcessKey, broke_off},
         relay::Relay,
         serve,
     },
@@ -27,7 +27,7 @@ use std::{
 };
 use tokio::{
     net::TcpListener,
-    sync::{Notify, OnceCell, Semaphore},
+    sync::{Notify, Semaphore},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use wire::err::{ErrPacket, codes};
@@ -109,6 +109,7 @@ impl Proxy {
         });
         let model = Arc::new(Model::new(&backends, &config.users));
         let users = Arc::new(Users::new(config.users));
+        let key = Arc::<ProcessKey>::default();
         let mut doors = Vec::new();
         for listener in &config.listeners {
             let at = |e| StartError::Bind(listener.address.to_string(), e);
@@ -118,6 +119,7 @@ impl Proxy {
                 greeter: Greeter::new(listener, model.clone()),
                 users: users.clone(),
                 relay: relay(listener),
+                key: key.clone(),
                 tls: renewal::listener(listener).map_err(at)?,
                 tls_required: listener.tls.mode == ListenerTlsMode::Require,
                 certificate_required: listener.tls.client_certificate
@@ -190,6 +192,13 @@ impl Proxy {
         let admin = tokio::spawn(admin::serve(admin, facts, ended.clone()));
         let tidying = tokio::spawn(tidy(backends.clone()));
         let watched = doors.iter().filter_map(|door| door.entrance.tls.clone()).collect();
+        let needy = doors.iter().find(|door| {
+            matches!(door.acceptor, Acceptor::Tcp(..)) && door.entrance.may_need_key()
+        });
+        if let Some(door) = needy {
+            let entrance = door.entrance.clone();
+            tokio::spawn(async move { entrance.key.get().await });
+        }
         let renewing = tokio::spawn(renewal::run(watched, backends.clone(), renewal));
         let doors: Vec<_> =
             doors.into_iter().map(|door| tokio::spawn(accept(door, common.clone()))).collect();
@@ -257,7 +266,7 @@ fn backends(
 
 fn relay(listener: &config::Listener) -> Option<Relay> {
     let hostgroup = listener.hostgroup.filter(|_| listener.login == LoginBy::Server)?;
-    Some(Relay { hostgroup: HostgroupId(hostgroup), key: OnceCell::new() })
+    Some(Relay { hostgroup: HostgroupId(hostgroup) })
 }
 
 /// Accepts clients until the proxy drains.

@@ -207,9 +207,6 @@ function more(mysqli $db): void
     run($db, 'SELECT @kept, DATABASE()');
     echo '  debug info ', short($db->dump_debug_info()), "\n";
     echo '  statistics ', preg_replace('/[0-9.]+/', 'N', $db->stat()), "\n";
-    if ($given['vendor'] === 'mysql') {
-        return; // asks for the password itself first, which Towpath does not: docs/differences.md
-    }
     try {
         $db->change_user($given['user'], 'wrong', $given['schema']);
     } catch (mysqli_sql_exception $error) {

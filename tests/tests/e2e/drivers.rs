@@ -46,8 +46,7 @@ fn session(cluster: &Cluster, driver: &Driver) -> Result<()> {
         return Ok(());
     };
     let (fast, full) = (Scale::of_this_run() == Scale::Fast, Scale::of_this_run() == Scale::Full);
-    let native = "default_auth = \"mysql_native_password\"";
-    let bed = Bed::with(cluster, if driver.full_sha2 { native } else { "" })?;
+    let bed = Bed::with(cluster, "")?;
     let mut cases = vec![Case { tls: false, compress: "none" }];
     cases.extend(full.then_some(Case { tls: true, compress: "none" }));
     for compress in driver.compression {

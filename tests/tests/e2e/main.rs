@@ -23,6 +23,7 @@ mod attributes;
 mod big_packets;
 mod compression;
 mod cuts;
+mod denials;
 mod drivers;
 mod faults;
 mod graceful;

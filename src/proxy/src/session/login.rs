@@ -2,8 +2,9 @@
 
 mod conversation;
 mod greeted;
+mod key;
 
-pub(crate) use conversation::broke_off;
+pub(crate) use {conversation::broke_off, key::ProcessKey};
 pub(super) use {
     conversation::{bad_handshake, denied},
     greeted::Greeted,
@@ -46,6 +47,7 @@ pub(crate) struct Entrance {
     pub(crate) users: Arc<Users>,
     /// Where logins are checked, if not here.
     pub(crate) relay: Option<Relay>,
+    pub(crate) key: Arc<ProcessKey>,
     pub(crate) tls: Option<Arc<Watched<Acceptor>>>,
     /// A client without TLS is refused.
     pub(crate) tls_required: bool,
@@ -74,6 +76,8 @@ struct Claim {
     request: LoginRequest,
     /// The login's has 8 bits, COM_CHANGE_USER's 16.
     collation: u16,
+    /// A COM_CHANGE_USER. Servers do not look at the response that it carries and ask anew.
+    again: bool,
     /// The sequence id of the next packet to the client.
     seq: u8,
 }
@@ -110,7 +114,7 @@ impl Entrance {
         let (request, tls, seq) = self.request(client, greeting.capabilities).await?;
         let compression = compression(client, &request, &greeting, seq).await?;
         let greeted = Greeted { greeting, tls };
-        let claim = Claim { collation: request.collation.into(), request, seq };
+        let claim = Claim { collation: request.collation.into(), again: false, request, seq };
         let entered = self.open(client, context, greeted, peer, claim).await?;
         if let Some(method) = compression {
             client.compress(method);
@@ -127,8 +131,8 @@ impl Entrance {
         before: LoggedIn,
         message: &Message,
     ) -> Result<LoggedIn, Error> {
-        if let Some(relay) = &self.relay {
-            return self.change_relayed(relay, client, context, before, message).await;
+        if self.relay.is_some() {
+            return self.change_relayed(client, context, before, message).await;
         }
         let View { peer, capabilities, collation, .. } = *before.session;
         let Ok(change) = ChangeUser::decode(&message.payload(), capabilities) else {
@@ -144,7 +148,7 @@ impl Entrance {
             ..LoginRequest::default()
         };
         let collation = if change.collation == 0 { collation } else { change.collation };
-        let claim = Claim { request, collation, seq: message.next_seq };
+        let claim = Claim { request, collation, again: true, seq: message.next_seq };
         let LoggedIn { session, stack: used, greeted, admitted, refusals, relayed } = before;
         // Whoever logs in gets no connection of the user before.
         drop(used);
@@ -171,10 +175,10 @@ impl Entrance {
         peer: Peer,
         claim: Claim,
     ) -> Result<LoggedIn, Error> {
-        let Claim { request, collation, seq } = claim;
         let greeting = &greeted.greeting;
-        let capabilities = request.capabilities.intersection(greeting.capabilities);
-        let (admitted, seq) = self.admit(client, &request, greeting, peer, seq).await?;
+        let capabilities = claim.request.capabilities.intersection(greeting.capabilities);
+        let (admitted, seq) = self.admit(client, &claim, greeting, peer).await?;
+        let Claim { request, collation, .. } = claim;
         let user = admitted.user();
         let mut session = Session::new(View {
             id: greeting.thread_id,
@@ -203,6 +207,13 @@ impl Entrance {
         }
         let admitted = Some(admitted);
         Ok(LoggedIn { session, stack, greeted, admitted, refusals: 0, relayed: None })
+    }
+
+    /// Whether a client may have to encrypt its password, so that the key had better be there.
+    pub(crate) fn may_need_key(&self) -> bool {
+        let plugin = self.greeter.asks_for();
+        let caching = plugin.is_none_or(|plugin| *plugin == Plugin::CachingSha2Password);
+        self.relay.is_none() && !self.tls_required && caching
     }
 
     /// The login has taken too long. MySQL says so; MariaDB closes without a word.
@@ -270,11 +281,11 @@ impl Entrance {
     async fn admit(
         &self,
         client: &mut Client,
-        request: &LoginRequest,
+        claim: &Claim,
         greeting: &Greeting,
         peer: Peer,
-        mut seq: u8,
     ) -> Result<(Admitted, u8), Error> {
+        let &Claim { ref request, again, mut seq, .. } = claim;
         let user = self.users.find(&request.user);
         let plugin = self.greeter.plugin(greeting);
         if plugin == Plugin::ClearPassword && !client.io.is_secure() {
@@ -283,15 +294,6 @@ impl Entrance {
             let refusal = ErrPacket::new(SECURE_TRANSPORT_REQUIRED, text);
             return Err(denied(client, seq, &refusal).await);
         }
-        let expected = server::Expected {
-            password: user.map(|known| (*known.user().account.password).clone()),
-            plugin: plugin.clone(),
-            nonce: greeting.nonce,
-            channel: client.io.channel(),
-            // The scramble is enough: the proxy knows the password, and never asks for it.
-            key: None,
-            full: false,
-        };
         let can_switch = request.capabilities.contains(Capabilities::PLUGIN_AUTH);
         let named = request.plugin().clone();
         if !can_switch && (named != plugin || plugin.signs()) {
@@ -300,28 +302,29 @@ impl Entrance {
             let refusal = ErrPacket::new(codes::ER_NOT_SUPPORTED_AUTH_MODE, text);
             return Err(denied(client, seq, &refusal).await);
         }
-        let mut auth =
-            ServerAuth::new(expected, &named, can_switch, request.auth_response.expose());
-        let accepted = loop {
-            match auth.step() {
-                server::Step::Send(payload) => seq = client.send(seq, &payload).await?,
-                server::Step::Read => {
-                    let message = client.said(seq, self.max_packet).await?;
-                    seq = message.next_seq;
-                    auth.receive(&message.payload());
-                }
-                server::Step::Accept => break true,
-                server::Step::Deny => break false,
-            }
+        let anew = can_switch && again;
+        let expected = server::Expected {
+            password: user.map(|known| (*known.user().account.password).clone()),
+            plugin,
+            // MariaDB asks anew with the nonce of the greeting.
+            nonce: match anew && !greeting.is_mariadb() {
+                true => random_nonce(),
+                false => greeting.nonce,
+            },
+            channel: client.io.channel(),
+            key: None,
+            // The scramble is enough: the proxy knows the password.
+            full: false,
         };
+        let auth = if anew {
+            ServerAuth::switched(expected)
+        } else {
+            ServerAuth::new(expected, &named, can_switch, request.auth_response.expose())
+        };
+        let (accepted, using) = self.ask(client, auth, &mut seq).await?;
         let name = String::from_utf8_lossy(&request.user);
         let accepted = accepted && user.is_some_and(|user| self.suffices(client, user.user()));
         let Some(user) = user.filter(|_| accepted) else {
-            let using = if request.auth_response.expose().iter().all(|byte| *byte == 0) {
-                "NO"
-            } else {
-                "YES"
-            };
             let text =
                 format!("Access denied for user '{name}'@'{peer}' (using password: {using})");
             let refusal = ErrPacket::new(codes::ER_ACCESS_DENIED_ERROR, text);
@@ -343,6 +346,34 @@ impl Entrance {
 }
 
 impl Entrance {
+    /// Asks the client for what its plugin takes. Whether it is who it says it is, and whether it
+    /// has used a password, in the words of ERR 1045.
+    async fn ask(
+        &self,
+        client: &mut Client,
+        mut auth: ServerAuth,
+        seq: &mut u8,
+    ) -> Result<(bool, &'static str), Error> {
+        let accepted = loop {
+            match auth.step() {
+                server::Step::Send(payload) => *seq = client.send(*seq, &payload).await?,
+                server::Step::Read => {
+                    let message = client.said(*seq, self.max_packet).await?;
+                    *seq = message.next_seq;
+                    if auth.needs_key()
+                        && let Some(key) = self.key.get().await
+                    {
+                        auth.give_key(key);
+                    }
+                    auth.receive(&message.payload());
+                }
+                server::Step::Accept => break true,
+                server::Step::Deny => break false,
+            }
+        };
+        Ok((accepted, if auth.password_used() { "YES" } else { "NO" }))
+    }
+
     /// Whether the user may connect like this.
     fn suffices(&self, client: &Client, user: &User) -> bool {
         let certificate = client.io.peer_certificate();

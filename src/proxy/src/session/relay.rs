@@ -28,10 +28,9 @@ use chain::{
     session::{Peer, View},
 };
 use std::sync::Arc;
-use tokio::sync::OnceCell;
 use wire::{
     auth::{
-        Channel, Plugin, RelayAuth, RsaKeyPair, Secret,
+        Channel, Plugin, RelayAuth, Secret,
         relay::{self, RelayError},
     },
     capability::Capabilities,
@@ -46,8 +45,6 @@ use wire::{
 /// What a listener whose logins are the servers' to check knows.
 pub(crate) struct Relay {
     pub(crate) hostgroup: HostgroupId,
-    /// What clients without TLS encrypt their passwords with, made when the first one does.
-    pub(crate) key: OnceCell<Arc<RsaKeyPair>>,
 }
 
 /// What stays of a relayed login for as long as its session.
@@ -94,7 +91,7 @@ impl Entrance {
         if let Err(error) = server.prepare(&mut login).await {
             return Err(fail(client, seq, error).await);
         }
-        let hops = self.hops(relay, client, server.channel()).await;
+        let hops = self.hops(client, server.channel()).await;
         let auth = RelayAuth::new(hops, plugin, greeting.nonce);
         let verdict = self.converse(client, seq, auth, &response, server.log_in(login)).await?;
         session.set_status(accepted(&verdict, capabilities)?);
@@ -116,7 +113,6 @@ impl Entrance {
     /// the connection or keeps it, and the session ends or goes on with it.
     pub(super) async fn change_relayed(
         &self,
-        relay: &Relay,
         client: &mut Client,
         context: &Context,
         before: LoggedIn,
@@ -144,7 +140,7 @@ impl Entrance {
             }
         });
         change.attributes = identity::attributes(&session);
-        let hops = self.hops(relay, client, link.io.channel()).await;
+        let hops = self.hops(client, link.io.channel()).await;
         let plugin = change.plugin.clone().unwrap_or(Plugin::NativePassword);
         let auth = RelayAuth::new(hops, plugin, greeted.greeting.nonce);
         let response = change.auth_response.clone();
@@ -232,17 +228,12 @@ impl Entrance {
     }
 
     /// What the two ways let others see, and the key for a client that needs one.
-    async fn hops(&self, relay: &Relay, client: &Client, server: Channel) -> relay::Hops {
+    async fn hops(&self, client: &Client, server: Channel) -> relay::Hops {
         let client = client.io.channel();
         let needed = client != Channel::Tls && server == Channel::Tls;
-        let made = async {
-            // A tenth of a second of work.
-            let key = tokio::task::spawn_blocking(RsaKeyPair::generate).await;
-            key.map_err(drop)?.map(Arc::new).map_err(drop)
-        };
         // Without it, a client that needs it is told that its password cannot be read.
-        let key = if needed { relay.key.get_or_try_init(|| made).await.ok() } else { None };
-        relay::Hops { client, server, key: key.cloned() }
+        let key = if needed { self.key.get().await } else { None };
+        relay::Hops { client, server, key }
     }
 }
 

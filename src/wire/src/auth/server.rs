@@ -21,11 +21,11 @@ pub struct Expected {
     pub nonce: Nonce,
     /// How the authentication travels.
     pub channel: Channel,
-    /// The key for passwords over channels that are not secure; without it, full authentication
-    /// over them is denied.
+    /// The key for passwords over channels that are not secure; it can be given later
+    /// ([`ServerAuth::needs_key`]). Without it, full authentication over them is denied.
     pub key: Option<Arc<RsaKeyPair>>,
-    /// Whether caching_sha2_password asks for the password itself, as servers do that have not
-    /// cached it, instead of testing the scramble.
+    /// Whether caching_sha2_password asks for the password itself without testing the scramble, as
+    /// servers do that have not cached it. After a wrong scramble it asks in any case.
     pub full: bool,
 }
 
@@ -54,6 +54,7 @@ pub struct ServerAuth {
     salt: Option<ExtSalt>,
     state: State,
     outgoing: Option<Bytes>,
+    password_used: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +76,29 @@ impl ServerAuth {
     /// ([`Capabilities::PLUGIN_AUTH`](crate::Capabilities::PLUGIN_AUTH)), and its response.
     #[must_use]
     pub fn new(expected: Expected, plugin: &Plugin, can_switch: bool, response: &[u8]) -> Self {
+        let mut auth = Self::unbegun(expected);
+        auth.password_used = !is_empty_password(response);
+        let same = *plugin == auth.expected.plugin && !plugin.signs();
+        if same && auth.fits(response) {
+            auth.state = auth.judge(response);
+        } else if same && *plugin == Plugin::CachingSha2Password {
+            // MySQL 9.7 does not ask again for a response of another length.
+        } else if can_switch {
+            auth.state = auth.switch();
+        }
+        auth
+    }
+
+    /// Begins with an auth switch, whatever the client has said: so servers answer every
+    /// COM_CHANGE_USER, MySQL 9.7 with a new nonce and MariaDB 10.11 with the greeting's.
+    #[must_use]
+    pub fn switched(expected: Expected) -> Self {
+        let mut auth = Self::unbegun(expected);
+        auth.state = auth.switch();
+        auth
+    }
+
+    fn unbegun(expected: Expected) -> Self {
         let known = expected.password.is_some();
         let password = expected.password.clone().unwrap_or_else(|| {
             let mut unknown = [0; 16];
@@ -84,13 +108,8 @@ impl ServerAuth {
         let mut challenge = [0; CHALLENGE_LEN];
         random(&mut challenge);
         let (state, salt) = (State::Denied, None);
-        let mut auth = Self { expected, password, known, challenge, salt, state, outgoing: None };
-        if *plugin == auth.expected.plugin && !plugin.signs() && auth.fits(response) {
-            auth.state = auth.judge(response);
-        } else if can_switch {
-            auth.state = auth.switch();
-        }
-        auth
+        let (outgoing, password_used) = (None, false);
+        Self { expected, password, known, challenge, salt, state, outgoing, password_used }
     }
 
     /// What to do next.
@@ -106,8 +125,28 @@ impl ServerAuth {
         }
     }
 
+    /// Whether the payload that is to be read may need the key, and there is none yet.
+    #[must_use]
+    pub fn needs_key(&self) -> bool {
+        self.state == State::Full && !self.is_shown() && self.expected.key.is_none()
+    }
+
+    /// The key that [`ServerAuth::needs_key`] is about.
+    pub fn give_key(&mut self, key: Arc<RsaKeyPair>) {
+        self.expected.key = Some(key);
+    }
+
+    /// Whether the client's response was one for a password, for the text of ERR 1045.
+    #[must_use]
+    pub fn password_used(&self) -> bool {
+        self.password_used
+    }
+
     /// Takes the payload that was read. Whatever does not belong there leads to [`Step::Deny`].
     pub fn receive(&mut self, payload: &[u8]) {
+        if self.state == State::Switched {
+            self.password_used = !is_empty_password(payload);
+        }
         self.state = match self.state {
             State::Switched if self.fits(payload) => self.judge(payload),
             State::Full if self.is_shown() => self.compare_clear(payload),
@@ -172,17 +211,16 @@ impl ServerAuth {
     }
 
     fn judge_scramble(&mut self, response: &[u8], wanted: Secret) -> State {
-        if is_empty_password(response) || wanted.is_empty() {
-            return self.verdict(is_empty_password(response) && wanted.is_empty());
-        }
-        let caching = self.expected.plugin == Plugin::CachingSha2Password;
-        if caching && self.expected.full {
-            self.outgoing = Some(more_data(&[FULL]));
-            return State::Full;
+        if is_empty_password(response) {
+            return self.verdict(wanted.is_empty());
         }
         let right = wanted == Secret::from(response);
-        if caching && right && self.known {
-            self.outgoing = Some(more_data(&[FAST_OK]));
+        if self.expected.plugin == Plugin::CachingSha2Password {
+            let passes = right && self.known && !self.expected.full;
+            self.outgoing = Some(more_data(&[if passes { FAST_OK } else { FULL }]));
+            if !passes {
+                return State::Full;
+            }
         }
         self.verdict(right)
     }

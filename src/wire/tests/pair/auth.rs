@@ -5,7 +5,8 @@ use std::sync::{Arc, OnceLock};
 use wire::{
     Capabilities, Greeting, LoginRequest, OkPacket, Status,
     auth::{
-        AuthSwitch, ClientAuth, ExtSalt, Plugin, PublicKey, RsaKeyPair, Secret, ServerAuth,
+        AuthSwitch, Channel, ClientAuth, ExtSalt, Plugin, PublicKey, RsaKeyPair, Secret,
+        ServerAuth,
         client::{self, AuthError},
         random_nonce,
         server::{self, Expected},
@@ -406,6 +407,76 @@ fn a_password_in_the_clear_is_not_taken_over_an_open_channel() {
     assert_eq!(auth.step(), server::Step::Send(vec![1, 4].into()));
     auth.receive(&[PASSWORD.as_bytes(), &[0]].concat());
     assert_eq!(auth.step(), server::Step::Deny);
+}
+
+#[test]
+fn a_wrong_scramble_leads_to_the_password_itself() {
+    let plugin = Plugin::CachingSha2Password;
+    for (password, sent, last) in [
+        (Some(PASSWORD), PASSWORD, server::Step::Accept),
+        (Some(PASSWORD), "wrong", server::Step::Deny),
+        (Some(""), "", server::Step::Accept),
+        (None, PASSWORD, server::Step::Deny),
+    ] {
+        for channel in [Channel::Open, Channel::Socket, Channel::Tls] {
+            let password = password.map(Secret::from);
+            let wanted = Expected { password, channel, ..expected(plugin.clone()) };
+            let mut auth = ServerAuth::new(wanted, &plugin, true, &[1; 32]);
+            assert_eq!(auth.step(), server::Step::Send(vec![1, 4].into()));
+            assert_eq!(auth.step(), server::Step::Read);
+            assert_eq!(auth.needs_key(), channel == Channel::Open);
+            let mut payload = [sent.as_bytes(), &[0]].concat();
+            if channel == Channel::Open {
+                auth.give_key(key());
+                auth.receive(&[2]);
+                assert!(matches!(auth.step(), server::Step::Send(pem) if pem.len() > 256));
+                assert_eq!(auth.step(), server::Step::Read);
+                payload.iter_mut().for_each(|byte| *byte ^= 7);
+                let public = PublicKey::from_pem(key().public_pem().as_bytes()).unwrap();
+                payload = public.encrypt(&payload).unwrap();
+            }
+            auth.receive(&payload);
+            assert_eq!(auth.step(), last, "{channel:?} {sent:?}");
+            assert!(auth.password_used());
+        }
+    }
+}
+
+#[test]
+fn without_a_key_an_open_channel_gets_no_further() {
+    for payload in [&[2][..], &[1; 256]] {
+        let plugin = Plugin::CachingSha2Password;
+        let mut auth = ServerAuth::new(expected(plugin.clone()), &plugin, true, &[1; 32]);
+        assert_eq!(auth.step(), server::Step::Send(vec![1, 4].into()));
+        auth.receive(payload);
+        assert_eq!(auth.step(), server::Step::Deny);
+    }
+}
+
+#[test]
+fn a_scramble_of_another_length_is_not_asked_for_again() {
+    let plugin = Plugin::CachingSha2Password;
+    for response in [&b"abc"[..], &[1; 33]] {
+        let mut auth = ServerAuth::new(expected(plugin.clone()), &plugin, true, response);
+        assert_eq!(auth.step(), server::Step::Deny);
+        assert!(auth.password_used());
+    }
+}
+
+#[test]
+fn a_change_of_user_is_asked_for_anew() {
+    for (response, last, used) in
+        [(&[1; 3][..], server::Step::Deny, true), (&[], server::Step::Deny, false)]
+    {
+        let mut auth = ServerAuth::switched(expected(Plugin::CachingSha2Password));
+        let mut payload = BytesMut::new();
+        AuthSwitch { plugin: Plugin::CachingSha2Password, data: vec![7; 20] }.encode(&mut payload);
+        assert_eq!(auth.step(), server::Step::Send(payload.freeze()));
+        assert_eq!(auth.step(), server::Step::Read);
+        auth.receive(response);
+        assert_eq!(auth.step(), last);
+        assert_eq!(auth.password_used(), used);
+    }
 }
 
 fn client(plugin: Plugin) -> ClientAuth {

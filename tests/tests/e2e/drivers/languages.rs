@@ -11,9 +11,6 @@ pub(super) struct Driver {
     file: &'static str,
     /// What tells two drivers of one program apart.
     choice: Option<&'static str>,
-    /// Its answer to caching_sha2_password is wrong, so that servers ask for the password itself.
-    /// Towpath does not: docs/differences.md.
-    pub(super) full_sha2: bool,
     /// What it can compress with.
     pub(super) compression: &'static [&'static str],
 }
@@ -55,8 +52,8 @@ pub(super) const GO: Driver = Driver::new("go-sql-driver", Language::Go, "go-ses
 // it compresses too, but wants the ids of packets as servers give them: docs/differences.md
 pub(super) const MYSQL_ASYNC: Driver =
     Driver::new("mysql_async", Language::Rust, "mysql-async-session", NOTHING);
-pub(super) const SQLX: Driver =
-    Driver { full_sha2: true, ..Driver::new("sqlx", Language::Rust, "sqlx-session", NOTHING) };
+// its answer to caching_sha2_password is wrong, so that it is always asked for the password itself
+pub(super) const SQLX: Driver = Driver::new("sqlx", Language::Rust, "sqlx-session", NOTHING);
 pub(super) const DIESEL: Driver = Driver::new("diesel", Language::Rust, "diesel-session", NOTHING);
 
 pub(super) const ALL: &[&Driver] = &[
@@ -94,7 +91,7 @@ impl Driver {
         file: &'static str,
         compression: &'static [&'static str],
     ) -> Self {
-        Self { name, language, file, choice: None, full_sha2: false, compression }
+        Self { name, language, file, choice: None, compression }
     }
 
     /// Its command line; `None` where it is not installed.

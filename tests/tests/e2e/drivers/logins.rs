@@ -30,9 +30,6 @@ fn every_driver(cluster: &Cluster, plugin: &str) -> Result<()> {
             skip::report(&format!("{} is not installed", driver.name));
             continue;
         };
-        if driver.full_sha2 && plugin == "caching_sha2_password" {
-            continue;
-        }
         for (account, tls) in PAIRS.iter().take(if full { 4 } else { 2 }) {
             let login = cluster.login(account);
             let case = Case { tls: *tls, compress: "none" };
