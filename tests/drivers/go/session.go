@@ -95,6 +95,7 @@ func connect(interpolate, parseTime bool, more map[string]string) (*sql.DB, *sql
 	config.User, config.Passwd, config.DBName = to("user"), to("password"), to("schema")
 	config.InterpolateParams, config.ParseTime, config.MultiStatements = interpolate, parseTime, true
 	config.Collation, config.MaxAllowedPacket = "utf8mb4_unicode_ci", 128<<20
+	config.AllowCleartextPasswords = given["cleartext"] == "on"
 	if given["tls"] == "on" {
 		config.TLSConfig = "test"
 	}

@@ -8,6 +8,7 @@ const settings = {
   host: given.host, port: Number(given.port), user: given.user, password: given.password, database: given.schema,
   charset: "utf8mb4_unicode_ci", timezone: "Z", supportBigNumbers: true, bigNumberStrings: true, multipleStatements: true,
   flags: ["+LOCAL_FILES"], compress: given.compress === "zlib", connectTimeout: 30000,
+  enableCleartextPlugin: given.cleartext === "on",
   infileStreamFactory: (path) => fs.createReadStream(path),
   ssl: given.tls === "on" ? { ca: fs.readFileSync(given.ca) } : undefined,
 };

@@ -9,6 +9,7 @@ mod command_lines;
 mod dump;
 mod languages;
 mod logins;
+mod plugins;
 
 use anyhow::Result;
 use bed::{Bed, Case};

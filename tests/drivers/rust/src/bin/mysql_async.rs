@@ -29,6 +29,7 @@ fn options(given: &Given) -> Result<Opts> {
         .db_name(Some(given.get("schema")))
         // on a loopback address it would read @@socket and go round the proxy
         .prefer_socket(false)
+        .enable_cleartext_plugin(given.get("cleartext") == "on")
         .stmt_cache_size(4)
         .local_infile_handler(Some(handler));
     if given.get("tls") == "on" {

@@ -15,6 +15,7 @@ async fn connect(given: &Given) -> Result<MySqlConnection, sqlx::Error> {
         .port(given.get("port").parse().unwrap_or_default())
         .username(given.get("user"))
         .database(given.get("schema"))
+        .enable_cleartext_plugin(given.get("cleartext") == "on")
         .statement_cache_capacity(4);
     // it makes a scramble of an empty password too
     if !given.get("password").is_empty() {
