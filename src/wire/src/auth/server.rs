@@ -144,7 +144,7 @@ impl ServerAuth {
 
     /// Takes the payload that was read. Whatever does not belong there leads to [`Step::Deny`].
     pub fn receive(&mut self, payload: &[u8]) {
-        if self.state == State::Switched {
+        if matches!(self.state, State::Switched | State::SaltSent) {
             self.password_used = !is_empty_password(payload);
         }
         self.state = match self.state {
