@@ -11,9 +11,9 @@ pub(super) const SPARE: usize = 2;
 /// utf8mb4_general_ci: every server knows it.
 const COLLATION: u16 = 45;
 
-/// Ends the server's thread `thread_id` over a connection that is opened for it and closed again. Whether `account` may do that is the server's to say, as is whether there is
-/// such a thread ([`ConnectError::Refused`]: 1095, 1094). Takes no longer than one attempt to
-/// connect.
+/// Ends the server's thread `thread_id` over a connection that is opened for it and closed again.
+/// Whether `account` may do that is the server's to say, as is whether there is such a thread
+/// ([`ConnectError::Refused`]: 1095, 1094). Takes no longer than one attempt to connect.
 pub(crate) async fn kill(
     backend: &Arc<Backend>,
     account: &Account,
