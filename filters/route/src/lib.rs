@@ -1,13 +1,14 @@
 //! `route`: which server a command goes to.
 //!
-//! It names a server and opens nothing. A session keeps the server it was given in a hostgroup,
-//! and in a transaction it stays where the transaction is.
+//! It names a server and opens nothing. The first of these that applies: the server of an open
+//! transaction, the one that state pins the session to, the hostgroup that a rule names, the
+//! policy. A session keeps the server it was given in a hostgroup.
 
 use chain::{
     Command, Error, Filter, FilterFactory, Hostgroup, HostgroupId, Next, Reply, Result, Server,
     each_session,
     error::code,
-    facts::{Fact, ServedBy, Target},
+    facts::{Fact, Pin, RuleVerdict, ServedBy, Target},
     registry::IntoLayer,
 };
 use schemars::JsonSchema;
@@ -100,12 +101,18 @@ impl Filter for Route {
 impl Route {
     fn target(&self, command: &Command) -> Result<Target> {
         let session = command.session();
+        let ruled = command.fact::<RuleVerdict>().and_then(|verdict| verdict.hostgroup);
+        let stays = session.transaction_persistent || ruled.is_none();
         if session.in_transaction()
+            && stays
             && let Some(last) = &self.last
         {
             return Ok(last.clone());
         }
-        let hostgroup = self.hostgroup.unwrap_or(session.hostgroup);
+        if let Some(pin) = command.fact::<Pin>() {
+            return Ok(pin.target.clone());
+        }
+        let hostgroup = ruled.or(self.hostgroup).unwrap_or(session.hostgroup);
         if let Some(known) = self.known.iter().find(|known| known.hostgroup == hostgroup) {
             return Ok(known.clone());
         }

@@ -4,7 +4,7 @@ use chain::{
     Chain, Command, Error, Hostgroup, HostgroupId, Registry, Reply, Server, Session, Stack,
     Topology,
     error::code,
-    facts::{ServedBy, Target},
+    facts::{Pin, RuleVerdict, ServedBy, Target},
     testing::{self, Client, Log},
     topology::InUse,
 };
@@ -309,5 +309,45 @@ fn the_pages_examples_are_right() {
         let text = text.replace("[chain.main]\n", "");
         let chain = testing::chain(&text, &registry()).map_err(|e| e.to_string()).unwrap();
         assert_eq!(first_servers(&chain, &session_of(servers()), 1).len(), 1, "{text}");
+    }
+}
+
+/// Sends a query with these facts on it.
+fn send(client: &mut Client, session: &Session, facts: impl FnOnce(Command) -> Command) {
+    let command = facts(Command::query(session.clone(), "SELECT 1"));
+    client.send(command).expect("the bottom answers");
+}
+
+fn ruled(hostgroup: u32) -> impl FnOnce(Command) -> Command {
+    let hostgroup = Some(HostgroupId(hostgroup));
+    move |command| command.with(RuleVerdict { hostgroup, ..RuleVerdict::default() })
+}
+
+#[test]
+fn a_rule_beats_the_policy_and_a_pin_beats_a_rule() {
+    let session = session_of(servers());
+    let log = Log::default();
+    let chain = chain(", hostgroup = 0");
+    let mut client = Client::with_session(chain.session(obedient(&log)), session.clone());
+    send(&mut client, &session, ruled(1));
+    send(&mut client, &session, |command| command);
+    let target = Target { hostgroup: HostgroupId(1), server: server(&session, "d") };
+    send(&mut client, &session, |command| {
+        ruled(0)(command).with(Pin { target: target.clone(), cause: "a lock" })
+    });
+    assert_eq!(log.take(), ["c", "a", "d"]);
+}
+
+#[test]
+fn a_transaction_beats_a_rule_unless_the_user_does_not_want_it() {
+    for (persistent, second) in [(true, "a"), (false, "c")] {
+        let mut session = session_of(servers());
+        session.update(|view| view.transaction_persistent = persistent);
+        let log = Log::default();
+        let mut client = Client::with_session(chain("").session(obedient(&log)), session.clone());
+        send(&mut client, &session, |command| command);
+        session.set_status(Status::IN_TRANS);
+        send(&mut client, &session, ruled(1));
+        assert_eq!(log.take(), ["a", second]);
     }
 }

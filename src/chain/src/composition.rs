@@ -2,6 +2,7 @@
 
 use crate::{
     Layer, Registry, Stack,
+    counters::Family,
     facts::{Fact, Target},
     registry::{Entry, Part},
     settings::{Mistakes, Settings, suggest},
@@ -47,6 +48,11 @@ impl Chain {
         mistakes.into_result(Some(Self { session, backend }))
     }
 
+    /// What its filters count.
+    pub fn counters(&self) -> impl Iterator<Item = &Family> {
+        self.session.iter().chain(&self.backend).flat_map(Layer::counters)
+    }
+
     /// One session's stack, over whatever dispatches its commands to backends.
     pub fn session(&self, dispatch: Stack) -> Stack {
         wrap(&self.session, dispatch)
@@ -90,7 +96,9 @@ impl Builder<'_> {
             return None;
         };
         self.check_place(settings, &name, entry, part);
-        entry.build(&settings.without("use"), self.mistakes)
+        let built = entry.build(&settings.without("use"), self.mistakes);
+        self.known.extend(built.as_ref().map_or(entry.gives, |built| built.gives));
+        built.map(|built| built.layer)
     }
 
     fn check_place(&mut self, settings: &Settings, name: &str, entry: &Entry, part: Part) {
@@ -112,6 +120,5 @@ impl Builder<'_> {
                 some => mistake.hint(format!("put {} above it", some.join(" or "))),
             });
         }
-        self.known.extend(entry.gives);
     }
 }

@@ -3,6 +3,14 @@
 //! Filters never import one another. One attaches a fact to the message, others read it, and both
 //! depend only on the type defined here. A fact has one writer.
 
+mod forward;
+mod pin;
+mod rules;
+
+pub use forward::{FastForward, StatementIds};
+pub use pin::Pin;
+pub use rules::{Multiplex, RuleVerdict};
+
 use crate::topology::{HostgroupId, Server};
 use bytes::Bytes;
 use smallvec::SmallVec;

@@ -74,6 +74,7 @@
 pub mod body;
 pub mod command;
 pub mod composition;
+pub mod counters;
 pub mod error;
 pub mod facts;
 pub mod filter;

@@ -23,6 +23,18 @@ pub trait FilterFactory: 'static {
     /// Its settings. Derive `Deserialize` with `deny_unknown_fields`, and `JsonSchema`.
     type Config: DeserializeOwned + JsonSchema;
 
+    /// Reads its settings; what is wrong with them is noted in `mistakes`. Only for settings that
+    /// serde cannot read on its own (other files, mistakes in several places at once).
+    fn read(settings: &Settings, mistakes: &mut Mistakes) -> Option<Self::Config> {
+        settings.deserialize(mistakes)
+    }
+
+    /// What it attaches with these settings, of [`Self::GIVES`]. Only for a filter that some of its
+    /// settings keep from it.
+    fn gives(_: &Self::Config) -> &'static [&'static str] {
+        Self::GIVES
+    }
+
     /// Checks the settings and makes the layer all sessions will share.
     fn build(config: Self::Config) -> Result<impl IntoLayer, BoxError>;
 }
@@ -80,7 +92,14 @@ pub struct Entry {
 }
 
 /// Checks a filter's settings and makes its layer; what is wrong with them is noted.
-type Build = dyn Fn(&Settings, &mut Mistakes) -> Option<Layer> + Send + Sync;
+type Build = dyn Fn(&Settings, &mut Mistakes) -> Option<Built> + Send + Sync;
+
+/// A filter with its settings.
+pub(crate) struct Built {
+    pub(crate) layer: Layer,
+    /// Facts it attaches, as it is set.
+    pub(crate) gives: &'static [&'static str],
+}
 
 impl Registry {
     /// Adds a filter.
@@ -90,8 +109,11 @@ impl Registry {
     /// If there is one of that name already.
     #[must_use]
     pub fn with<F: FilterFactory>(self) -> Self {
-        let build = |config| Ok(F::build(config)?.into_layer());
-        self.insert::<F::Config>(F::NAME, F::NEEDS, F::GIVES, F::PART, build)
+        let build = |config| {
+            let gives = F::gives(&config);
+            Ok(Built { layer: F::build(config)?.into_layer(), gives })
+        };
+        self.insert::<F::Config>(F::NAME, F::NEEDS, F::GIVES, F::PART, F::read, build)
     }
 
     /// Adds somebody else's tower layer under `name`.
@@ -109,8 +131,9 @@ impl Registry {
         C: DeserializeOwned + JsonSchema + 'static,
         L: IntoLayer,
     {
-        let build = move |config| Ok(build(config)?.into_layer());
-        self.insert::<C>(name, &[], &[], Part::Either, build)
+        let build = move |config| Ok(Built { layer: build(config)?.into_layer(), gives: &[] });
+        let read = |settings: &Settings, mistakes: &mut Mistakes| settings.deserialize(mistakes);
+        self.insert::<C>(name, &[], &[], Part::Either, read, build)
     }
 
     /// The filter of that name.
@@ -129,10 +152,11 @@ impl Registry {
         needs: &'static [&'static str],
         gives: &'static [&'static str],
         part: Part,
-        build: impl Fn(C) -> Result<Layer, BoxError> + Send + Sync + 'static,
+        read: impl Fn(&Settings, &mut Mistakes) -> Option<C> + Send + Sync + 'static,
+        build: impl Fn(C) -> Result<Built, BoxError> + Send + Sync + 'static,
     ) -> Self {
         let build = Box::new(move |settings: &Settings, mistakes: &mut Mistakes| {
-            let config = settings.deserialize::<C>(mistakes)?;
+            let config = read(settings, mistakes)?;
             build(config).map_err(|e| mistakes.push(settings.mistake(format!("{name}: {e}")))).ok()
         });
         let schema = |generator: &mut SchemaGenerator| C::json_schema(generator);
@@ -148,7 +172,7 @@ impl Entry {
         (self.schema)(generator)
     }
 
-    pub(crate) fn build(&self, settings: &Settings, mistakes: &mut Mistakes) -> Option<Layer> {
+    pub(crate) fn build(&self, settings: &Settings, mistakes: &mut Mistakes) -> Option<Built> {
         (self.build)(settings, mistakes)
     }
 }

@@ -25,6 +25,9 @@ pub struct View {
     pub user: Arc<str>,
     /// The schema given at login, in the client's character set.
     pub schema: Option<Bytes>,
+    /// The schema that the session is in, as far as the proxy can know it: what the server says
+    /// (session tracking), else what USE and COM_INIT_DB name.
+    pub current_schema: Option<Bytes>,
     /// Where the client connected from.
     pub peer: Peer,
     /// The listener's address, as configured.
@@ -40,6 +43,10 @@ pub struct View {
     pub attributes: Attributes,
     /// The user's default hostgroup.
     pub hostgroup: HostgroupId,
+    /// Whether a transaction stays on its connection whatever rules and hints say.
+    pub transaction_persistent: bool,
+    /// Whether the user's sessions are forwarded without a chain from their first command on.
+    pub fast_forward: bool,
     /// The servers there are.
     pub topology: Arc<Topology>,
 }
@@ -61,7 +68,8 @@ impl Session {
 
     /// The same session, as it was when it had just logged in.
     #[must_use]
-    pub fn anew(self) -> Self {
+    pub fn anew(mut self) -> Self {
+        self.update(|view| view.current_schema = view.schema.clone());
         Self { view: self.view, status: Status::AUTOCOMMIT }
     }
 

@@ -5,6 +5,7 @@
 
 use crate::{
     Command, Reply,
+    counters::Family,
     error::{Error, Result},
 };
 use std::{
@@ -24,7 +25,10 @@ pub type Calling = Pin<Box<dyn Future<Output = Result<Reply>> + Send>>;
 
 /// A configured filter: made once per entry of the chain, wraps every session's stack.
 #[derive(Clone)]
-pub struct Layer(Arc<dyn Fn(Stack) -> Stack + Send + Sync>);
+pub struct Layer {
+    wrap: Arc<dyn Fn(Stack) -> Stack + Send + Sync>,
+    counters: Vec<Family>,
+}
 
 impl Stack {
     /// A stack of this service.
@@ -58,7 +62,25 @@ impl Layer {
         L::Service:
             Service<Command, Response = Reply, Error: Into<Error>, Future: Send> + Send + 'static,
     {
-        Self(Arc::new(move |below| Stack(Box::new(layer.layer(below)))))
+        let mut layer = Some(layer);
+        if let Some(already) = (&mut layer as &mut dyn Any).downcast_mut::<Option<Self>>() {
+            return already.take().expect("it was put there above");
+        }
+        let layer = layer.expect("only a layer of this type has been taken out");
+        let wrap = Arc::new(move |below| Stack(Box::new(layer.layer(below))));
+        Self { wrap, counters: Vec::new() }
+    }
+
+    /// The same, with counters that the admin port shows.
+    #[must_use]
+    pub fn counting(mut self, families: impl IntoIterator<Item = Family>) -> Self {
+        self.counters.extend(families);
+        self
+    }
+
+    /// What it counts.
+    pub fn counters(&self) -> &[Family] {
+        &self.counters
     }
 }
 
@@ -66,7 +88,7 @@ impl tower::Layer<Stack> for Layer {
     type Service = Stack;
 
     fn layer(&self, below: Stack) -> Stack {
-        (self.0)(below)
+        (self.wrap)(below)
     }
 }
 

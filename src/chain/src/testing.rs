@@ -29,6 +29,7 @@ pub fn session_of(topology: Topology) -> Session {
         id: 1 << 31,
         user: "app".into(),
         schema: None,
+        current_schema: None,
         peer: Peer::Tcp([127, 0, 0, 1].into(), 4711),
         listener: "127.0.0.1:6033".into(),
         port: 6033,
@@ -36,6 +37,8 @@ pub fn session_of(topology: Topology) -> Session {
         collation: 45,
         attributes: Attributes::default(),
         hostgroup: HostgroupId(0),
+        transaction_persistent: true,
+        fast_forward: false,
         topology: Arc::new(topology),
     })
 }

@@ -1,5 +1,9 @@
 //! Counters, made once and added to without a lookup.
 
+mod counted;
+
+pub(crate) use counted::Counted as CountedByFilters;
+
 use chain::{HostgroupId, Origin};
 use prometheus_client::{
     encoding::{EncodeLabelSet, text},
@@ -95,8 +99,9 @@ struct OriginLabels {
 }
 
 impl Metrics {
-    pub(crate) fn new() -> Arc<Self> {
+    pub(crate) fn new(filters: CountedByFilters) -> Arc<Self> {
         let mut registry = Registry::with_prefix("towpath");
+        registry.register_collector(Box::new(filters));
         let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         registry.register("build", "The running version", version);
 

@@ -7,7 +7,7 @@ use crate::{
     greeter::{Greeter, Model},
     hosts::Hosts,
     listen::{self, Acceptor},
-    metrics::Metrics,
+    metrics::{CountedByFilters, Metrics},
     session::{
         Client, Context, Ended,
         budget::Budget,
@@ -89,7 +89,7 @@ impl Proxy {
     ///
     /// The first thing that cannot be had; sockets bound by then are closed again.
     pub async fn bind(config: Config) -> Result<Self, StartError> {
-        let metrics = Metrics::new();
+        let metrics = Metrics::new(CountedByFilters::of(&config.chains));
         let topology = Arc::new(topology(&config));
         let backends = Arc::new(backends(&config, &topology, &metrics)?);
         let common = Arc::new(Common {

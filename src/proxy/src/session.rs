@@ -5,6 +5,7 @@ pub(crate) mod budget;
 mod deliver;
 pub(crate) mod login;
 pub(crate) mod relay;
+mod schema;
 mod statements;
 
 use crate::{
@@ -228,6 +229,7 @@ async fn run(
             return Ok(Answered::Well);
         }
     };
+    let schema = schema::Asked::by(&command);
     let patience = Patience::of(&context.shared.settings);
     let Some(reply) = client.attended(patience, call(stack, command)).await else {
         return Err(Ended::Client(Error::client(Gone)));
@@ -236,6 +238,7 @@ async fn run(
         Ok(Outcome::Body(body)) => match deliver(client, change.watch(body), patience).await {
             Delivery::Ended(end) => {
                 statements.changed(change, &end);
+                schema.done(&end, session);
                 if let Some(status) = end.status {
                     session.set_status(status);
                 }

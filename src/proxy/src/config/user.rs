@@ -24,6 +24,10 @@ pub struct User {
     pub max_connections: u32,
     /// How it must connect.
     pub require: Require,
+    /// Whether its transactions stay on their connection whatever rules and hints say.
+    pub transaction_persistent: bool,
+    /// Whether its sessions are forwarded without a chain from their first command on.
+    pub fast_forward: bool,
 }
 
 /// How a user must connect, as in CREATE USER ... REQUIRE.
@@ -71,6 +75,13 @@ pub(super) struct UserTable {
     /// How it must connect; a client that does not is refused with error 1045.
     #[serde(default)]
     require: Require,
+    /// Whether its transactions stay on their connection whatever rules and hints say.
+    #[serde(default = "yes")]
+    transaction_persistent: bool,
+    /// Whether its sessions are forwarded byte by byte from their first command on; the chain must
+    /// have the filter fast-forward.
+    #[serde(default)]
+    fast_forward: bool,
     /// Another account for the servers. Needs one of the three passwords below.
     #[schemars(length(min = 1, max = 128))]
     backend_user: Option<String>,
@@ -125,8 +136,22 @@ pub(super) fn resolve(
         Some((user, password)) => Account { user: user.as_str().into(), password: password? },
         None => account.clone(),
     };
-    let UserTable { hostgroup, max_connections, require, .. } = *table;
-    Some(User { account, backend, hostgroup, max_connections, require })
+    let UserTable {
+        hostgroup, max_connections, require, transaction_persistent, fast_forward, ..
+    } = *table;
+    Some(User {
+        account,
+        backend,
+        hostgroup,
+        max_connections,
+        require,
+        transaction_persistent,
+        fast_forward,
+    })
+}
+
+fn yes() -> bool {
+    true
 }
 
 impl Ways<'_> {

@@ -184,6 +184,7 @@ impl Entrance {
             id: greeting.thread_id,
             user: user.account.user.clone(),
             schema: None,
+            current_schema: None,
             peer,
             listener: self.address.clone(),
             port: self.port,
@@ -191,6 +192,8 @@ impl Entrance {
             collation,
             attributes: request.attributes,
             hostgroup: HostgroupId(user.hostgroup),
+            transaction_persistent: user.transaction_persistent,
+            fast_forward: user.fast_forward,
             topology: context.topology.clone(),
         });
         let mut stack = stack(context, &user.backend, session.id);
@@ -398,7 +401,10 @@ async fn enter(
     seq: u8,
 ) -> Result<(), Error> {
     let schema = Bytes::from(schema);
-    session.update(|view| view.schema = Some(schema.clone()));
+    session.update(|view| {
+        view.schema = Some(schema.clone());
+        view.current_schema = Some(schema.clone());
+    });
     let command = Command::new(session.clone(), CommandCode::INIT_DB, &schema);
     let command = command.asked_by(LOGIN);
     let answer = match call(stack, command).await.map(Reply::into_outcome) {

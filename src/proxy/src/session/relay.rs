@@ -77,6 +77,7 @@ impl Entrance {
             id,
             user: name(&request.user),
             schema: schema(request.schema.clone()),
+            current_schema: schema(request.schema.clone()),
             peer,
             listener: self.address.clone(),
             port: self.port,
@@ -84,6 +85,8 @@ impl Entrance {
             collation: request.collation.into(),
             attributes: request.attributes.clone(),
             hostgroup: relay.hostgroup,
+            transaction_persistent: true,
+            fast_forward: false,
             topology: Arc::new(alone(&target)),
         });
         let (plugin, response) = (request.plugin().clone(), request.auth_response.clone());
@@ -134,6 +137,7 @@ impl Entrance {
         session.update(|view| {
             view.user = name(&change.user);
             view.schema = schema(change.schema.clone());
+            view.current_schema = view.schema.clone();
             view.attributes = change.attributes.clone();
             if change.collation != 0 {
                 view.collation = change.collation;

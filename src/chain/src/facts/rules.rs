@@ -1,0 +1,51 @@
+//! What query rules have decided about a command.
+
+use super::Fact;
+use crate::topology::HostgroupId;
+use smallvec::SmallVec;
+use std::time::Duration;
+
+/// The outcome of all rules that matched: the last word on each thing. On a command only if at
+/// least one did. Writer: `rules`.
+///
+/// Columns of ProxySQL's `mysql_query_rules` that the rules themselves see to (`error_msg`,
+/// `replace_pattern`, `cache_ttl`, ...) are not here.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RuleVerdict {
+    /// Ids of the rules that matched, in the order in which they did.
+    pub rules: SmallVec<[u32; 4]>,
+    /// `destination_hostgroup`. Reader: `route`.
+    pub hostgroup: Option<HostgroupId>,
+    /// Kill the statement on its server after this long. Reader: the dispatcher.
+    pub timeout: Option<Duration>,
+    /// How often a read whose connection died before its first reply byte is sent again. Reader:
+    /// the dispatcher.
+    pub retries: Option<u32>,
+    /// Send a copy there and drop its reply. Reader: the dispatcher.
+    pub mirror: Option<HostgroupId>,
+    /// Whether the connection may go to another session after this command.
+    pub multiplex: Option<Multiplex>,
+    /// Makes the session sticky, or ends that.
+    pub sticky: Option<bool>,
+    /// Read only where the last write of this hostgroup is known.
+    pub gtid_from: Option<HostgroupId>,
+    /// Whether the command belongs in the event log.
+    pub log: Option<bool>,
+    /// The session leaves the chain with this command, for good. Reader: `fast-forward`.
+    pub switch_to_fast_forward: bool,
+}
+
+/// What a rule says about giving the connection to other sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Multiplex {
+    /// 0: the session keeps it.
+    Pin,
+    /// 1: it may go.
+    Allow,
+    /// 2: a `@` in this statement does not keep it.
+    IgnoreUserVariables,
+}
+
+impl Fact for RuleVerdict {
+    const NAME: &'static str = "rule-verdict";
+}

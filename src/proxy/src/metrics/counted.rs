@@ -1,0 +1,74 @@
+//! What the filters of the chains count.
+
+use chain::counters::Family;
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeMetric},
+    metrics::{MetricType, counter::ConstCounter},
+};
+use std::{collections::BTreeMap, fmt};
+
+/// Families by their name, with the chains that they belong to.
+#[derive(Debug, Default)]
+pub(crate) struct Counted(BTreeMap<&'static str, Vec<(String, Family)>>);
+
+impl Counted {
+    /// The families of these chains.
+    pub(crate) fn of<'a>(chains: impl IntoIterator<Item = (&'a String, &'a chain::Chain)>) -> Self {
+        let mut counted = Self::default();
+        for (name, chain) in chains {
+            for family in chain.counters() {
+                let same = counted.0.entry(family.name()).or_default();
+                same.push((name.clone(), family.clone()));
+            }
+        }
+        counted
+    }
+}
+
+impl Collector for Counted {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        for (name, families) in &self.0 {
+            let Some((_, first)) = families.first() else { continue };
+            let kind = MetricType::Counter;
+            let mut metric = encoder.encode_descriptor(name, first.help(), None, kind)?;
+            for (chain, family) in families {
+                for (value, count) in family.counts() {
+                    let labels = [("chain", chain.as_str()), (family.label(), value.as_str())];
+                    let one = metric.encode_family(&labels)?;
+                    ConstCounter::new(count).encode(one)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Counted;
+    use chain::{Registry, counters::Family, stack::Layer, testing};
+    use prometheus_client::{encoding::text, registry::Registry as Metrics};
+
+    #[derive(serde::Deserialize, chain::schemars::JsonSchema)]
+    #[schemars(crate = "chain::schemars")]
+    struct Nothing {}
+
+    #[test]
+    fn families_of_several_chains_are_told_apart() {
+        let registry = Registry::default().with_layer("counts", |_: Nothing| {
+            let family = Family::new("rule_hits", "Commands that a rule matched", "rule_id");
+            family.counter("7").add_one();
+            Ok(Layer::new(tower::layer::util::Identity::new()).counting([family]))
+        });
+        let chain = testing::chain("session = [{ use = 'counts' }]", &registry).expect("is good");
+        let chains = [("a".to_owned(), chain.clone()), ("b".to_owned(), chain)];
+        let mut metrics = Metrics::with_prefix("towpath");
+        metrics.register_collector(Box::new(Counted::of(chains.iter().map(|(n, c)| (n, c)))));
+        let mut out = String::new();
+        text::encode(&mut out, &metrics).expect("a string takes all");
+        assert!(out.contains("towpath_rule_hits_total{chain=\"a\",rule_id=\"7\"} 1"), "{out}");
+        assert!(out.contains("towpath_rule_hits_total{chain=\"b\",rule_id=\"7\"} 1"), "{out}");
+        assert_eq!(out.matches("# TYPE").count(), 1, "{out}");
+    }
+}
