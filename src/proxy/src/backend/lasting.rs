@@ -3,7 +3,9 @@
 //! Measured on MariaDB 10.11 and MySQL 9.7: the option of COM_SET_OPTION, and the active roles
 //! (SET ROLE); on MySQL also SET RESOURCE GROUP.
 
+use bytes::Bytes;
 use chain::Command;
+use sql::Verb;
 use wire::{capability::Capabilities, command::CommandCode};
 
 /// What has been done to a connection since its login.
@@ -32,8 +34,8 @@ impl Lasting {
                 [1, 0, ..] => self.option = false,
                 _ => {}
             },
-            CommandCode::QUERY | CommandCode::STMT_PREPARE => {
-                self.role = self.role || sets_role(command.payload());
+            CommandCode::QUERY | CommandCode::STMT_PREPARE if !self.role => {
+                self.role = !is_plain(command, self.option) && sets_role(command.payload());
             }
             _ => {}
         }
@@ -50,6 +52,19 @@ impl Lasting {
     pub(super) fn is_for_good(&self) -> bool {
         self.role
     }
+}
+
+/// Whether the first word says enough: these statements set nothing, however long they are, if
+/// there can be no other one behind them.
+fn is_plain(command: &Command, several: bool) -> bool {
+    let plain = |text: Bytes| {
+        let verbs = [Verb::Select, Verb::Insert, Verb::Update, Verb::Delete, Verb::Replace];
+        // Behind a comment the first word may be one that this server skips.
+        text.trim_ascii_start().first().is_some_and(u8::is_ascii_alphabetic)
+            && verbs.contains(&sql::peek(&text))
+    };
+    // One of several packets would have to be joined to be looked at: it is, for the scan too.
+    !several && command.sql().is_some_and(plain)
 }
 
 /// Whether SET ROLE or SET RESOURCE GROUP may be in a text, be it in a string that is prepared. What
@@ -125,6 +140,20 @@ mod tests {
             "",
         ] {
             assert!(!sets_role(text.as_bytes()), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_set_anything_is_not_searched() {
+        let text = "INSERT INTO t VALUES (1); SET ROLE x";
+        for (capabilities, role) in
+            [(Capabilities::EMPTY, false), (Capabilities::MULTI_STATEMENTS, true)]
+        {
+            let mut lasting = Lasting::of(capabilities);
+            lasting.follow(&Command::query(testing::session(), text));
+            assert_eq!(lasting.is_for_good(), role);
+            lasting.follow(&Command::query(testing::session(), "/*!99999 SELECT 1 */ SET ROLE x"));
+            assert!(lasting.is_for_good());
         }
     }
 
