@@ -74,6 +74,17 @@ impl Command {
         Self::query(self.0.session.clone(), sql).asked_by(Asker::Filter(filter))
     }
 
+    /// The same bytes once more, asked by `filter` in `session`. Facts stay with the original.
+    pub fn copy(&self, filter: &'static str, session: Session) -> Self {
+        let form = match &self.0.form {
+            Form::AsCame { message, .. } => {
+                Form::AsCame { message: message.clone(), payload: OnceLock::new() }
+            }
+            Form::Made(payload) => Form::Made(payload.clone()),
+        };
+        Self::of(session, self.0.code, form).asked_by(Asker::Filter(filter))
+    }
+
     fn of(session: Session, code: CommandCode, form: Form) -> Self {
         let facts = Facts::default();
         Self(Box::new(Inner { code, form, asker: Asker::Client, session, facts }))

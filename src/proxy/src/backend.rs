@@ -2,6 +2,7 @@
 
 pub(crate) mod connect;
 pub(crate) mod connection;
+mod deadline;
 pub(crate) mod dispatch;
 mod gate;
 pub(crate) mod identity;
@@ -9,6 +10,7 @@ mod ids;
 pub(crate) mod kill;
 mod lasting;
 pub(crate) mod link;
+pub(crate) mod mirror;
 pub(crate) mod relay;
 mod release;
 mod schema;

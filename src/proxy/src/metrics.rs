@@ -39,6 +39,16 @@ pub(crate) struct Metrics {
     backend_errors: Counter,
     filter_errors: Counter,
     backends: BackendFamilies,
+    pub(crate) mirrored: Mirrored,
+}
+
+/// Copies for other hostgroups.
+#[derive(Clone)]
+pub(crate) struct Mirrored {
+    pub(crate) answered: Counter,
+    pub(crate) failed: Counter,
+    /// There were too many at once.
+    pub(crate) left_out: Counter,
 }
 
 /// Counts a session for as long as it lives.
@@ -98,6 +108,11 @@ struct OriginLabels {
     origin: &'static str,
 }
 
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OutcomeLabels {
+    outcome: &'static str,
+}
+
 impl Metrics {
     pub(crate) fn new(filters: CountedByFilters) -> Arc<Self> {
         let mut registry = Registry::with_prefix("towpath");
@@ -135,6 +150,15 @@ impl Metrics {
         let (client_errors, backend_errors, filter_errors) =
             (error("client"), error("backend"), error("filter"));
 
+        let copies = Family::<OutcomeLabels, Counter>::default();
+        registry.register("mirrored", "Copies of statements for mirrors", copies.clone());
+        let copy = |outcome| copies.get_or_create(&OutcomeLabels { outcome }).clone();
+        let mirrored = Mirrored {
+            answered: copy("answered"),
+            failed: copy("failed"),
+            left_out: copy("left-out"),
+        };
+
         let backends = BackendFamilies::default();
         backends.register(&mut registry);
         Arc::new(Self {
@@ -150,6 +174,7 @@ impl Metrics {
             backend_errors,
             filter_errors,
             backends,
+            mirrored,
         })
     }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     admin,
-    backend::{Backend, Backends, dispatch::Shared, sessions::Sessions},
+    backend::{Backend, Backends, dispatch::Shared, mirror::Mirrors, sessions::Sessions},
     config::{self, ClientCertificate, Config, ListenerTlsMode, LoginBy},
     greeter::{Greeter, Model},
     hosts::Hosts,
@@ -108,6 +108,7 @@ impl Proxy {
             sessions: TaskTracker::new(),
         });
         let model = Arc::new(Model::new(&backends, &config.users));
+        let mirrors = Mirrors::new(&backends, &config.backend, &metrics);
         let users = Arc::new(Users::new(config.users));
         let key = Arc::<ProcessKey>::default();
         let mut doors = Vec::new();
@@ -136,6 +137,7 @@ impl Proxy {
                     backends: backends.clone(),
                     settings: config.backend.clone(),
                     sessions: common.ids.clone(),
+                    mirrors: mirrors.clone(),
                 }),
                 topology: topology.clone(),
                 metrics: metrics.clone(),

@@ -4,8 +4,10 @@ use super::{
     Backend, Backends,
     connect::ConnectError,
     connection::Connection,
+    deadline,
     ids::{self, Ids},
     link::Link,
+    mirror::Mirrors,
     sessions::{Killed, Lease, Registered, Sessions},
 };
 use crate::{
@@ -15,7 +17,7 @@ use crate::{
 use chain::{
     Chain, Command, Error, Reply, Result, Session, Stack,
     error::code,
-    facts::{ServedBy, Target},
+    facts::{RuleVerdict, ServedBy, Target},
     lend::Lend,
     topology::InUse,
 };
@@ -38,6 +40,7 @@ pub(crate) struct Shared {
     pub(crate) backends: Arc<Backends>,
     pub(crate) settings: config::Backend,
     pub(crate) sessions: Arc<Sessions>,
+    pub(crate) mirrors: Arc<Mirrors>,
 }
 
 struct State {
@@ -111,10 +114,24 @@ impl Service<Command> for Dispatch {
                 // In a box of its own: it is large, and needed once.
                 None => Box::pin(state.open(target, &command)).await?,
             };
-            let State { held, me, .. } = &mut *state;
+            let State { held, me, shared, alone } = &mut *state;
             let held = &mut held[at];
             let served_by = ServedBy(held.target.clone());
-            match ids::exchange(held, me, command).await {
+            let verdict = command.fact::<RuleVerdict>().filter(|_| !*alone);
+            let timeout = verdict.and_then(|verdict| verdict.timeout);
+            if let Some(hostgroup) = verdict.and_then(|verdict| verdict.mirror) {
+                shared.mirrors.send(hostgroup, &command, &me.entry.account);
+            }
+            let reply = match timeout {
+                None => ids::exchange(held, me, command).await,
+                Some(limit) => {
+                    let (lease, account) = (held.ids.lease.clone(), me.entry.account.clone());
+                    let reply = ids::exchange(held, me, command);
+                    // In a box of its own: few commands have one.
+                    Box::pin(deadline::within(limit, lease, account, reply)).await
+                }
+            };
+            match reply {
                 Ok(reply) => Ok(reply.with(served_by)),
                 Err(_) if me.entry.killed.load(Relaxed) => Err(Error::backend(Killed)),
                 Err(error) => Err(error),
