@@ -15,6 +15,7 @@ use tower::Layer as _;
 pub struct Chain {
     session: Vec<Layer>,
     backend: Vec<Layer>,
+    given: BTreeSet<&'static str>,
 }
 
 /// What the dispatcher below the session filters reads, as any filter would.
@@ -34,7 +35,8 @@ impl Chain {
             builder.mistakes.push(mistake.hint("end `session` with { use = \"route\" }"));
         }
         let backend = builder.list(settings, "backend", Part::Backend);
-        Self { session, backend }
+        let given = builder.known;
+        Self { session, backend, given }
     }
 
     /// As [`Self::new`], from the table's text. The dispatcher's need is not checked: tests put a
@@ -45,7 +47,13 @@ impl Chain {
         let mut builder = Builder { registry, mistakes: &mut mistakes, known: BTreeSet::new() };
         let session = builder.list(&settings, "session", Part::Session);
         let backend = builder.list(&settings, "backend", Part::Backend);
-        mistakes.into_result(Some(Self { session, backend }))
+        let given = builder.known;
+        mistakes.into_result(Some(Self { session, backend, given }))
+    }
+
+    /// Whether one of its filters attaches the fact of that name.
+    pub fn gives(&self, fact: &str) -> bool {
+        self.given.contains(fact)
     }
 
     /// What its filters count.

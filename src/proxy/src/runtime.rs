@@ -4,6 +4,7 @@ use crate::{
     admin,
     backend::{Backend, Backends, dispatch::Shared, mirror::Mirrors, sessions::Sessions},
     config::{self, ClientCertificate, Config, ListenerTlsMode, LoginBy},
+    forward::{self, Grace, Parting, forward},
     greeter::{Greeter, Model},
     hosts::Hosts,
     listen::{self, Acceptor},
@@ -70,6 +71,7 @@ struct Common {
     budget: Budget,
     login_timeout: Duration,
     ids: Arc<Sessions>,
+    grace_close: Grace,
     /// No new work begins.
     draining: Arc<Signal>,
     /// The grace is over.
@@ -103,6 +105,7 @@ impl Proxy {
             budget: Budget::new(config.limits.max_buffered),
             login_timeout: config.limits.login_timeout,
             ids: Arc::default(),
+            grace_close: Grace(config.backend.grace_close),
             draining: Arc::default(),
             cut: Signal::default(),
             sessions: TaskTracker::new(),
@@ -355,11 +358,45 @@ async fn session(
             }
         }
     };
-    // Its place is free, whatever its client does.
-    drop((logged_in, room, counted));
+    let ended = match ended {
+        Ended::Forwarded(parting) => {
+            let LoggedIn { stack, session, admitted, .. } = logged_in;
+            // The chain and all that it knew of the session.
+            drop((stack, session));
+            let ended = forwarded(&mut client, &common, *parting).await;
+            drop((admitted, room, counted));
+            ended
+        }
+        ended => {
+            // Its place is free, whatever its client does.
+            drop((logged_in, room, counted));
+            ended
+        }
+    };
     if let Ended::Client(error) | Ended::Backend(error) = &ended {
         tracing::debug!(session = id, %peer, %error, "session ended");
         client.close().await;
+    }
+}
+
+/// The rest of a session that has left the chain.
+async fn forwarded(client: &mut Client, common: &Common, parting: Parting) -> Ended {
+    let metrics = &common.metrics.forwarded;
+    metrics.sessions.inc();
+    let forwarding = forward(client, parting, common.grace_close, metrics);
+    let ended = tokio::select! {
+        biased;
+        ended = forwarding => ended,
+        () = common.cut.given() => Ok(forward::Ended::Offline),
+    };
+    metrics.sessions.dec();
+    match ended {
+        Ok(forward::Ended::Closed) => Ended::Left,
+        Ok(forward::Ended::Offline) => Ended::Drained,
+        Ok(forward::Ended::Late) => {
+            Ended::Client(chain::Error::client("it has not read in time what its server had sent"))
+        }
+        Err(error) => Ended::Backend(chain::Error::backend(error)),
     }
 }
 

@@ -271,6 +271,11 @@ pub struct Backend {
     #[serde(with = "duration")]
     #[schemars(with = "HumanDuration")]
     pub abandoned_grace: Duration,
+    /// How long a client that is forwarded without a chain may take to read what its server had
+    /// sent before it closed.
+    #[serde(with = "duration")]
+    #[schemars(with = "HumanDuration")]
+    pub grace_close: Duration,
 }
 
 /// How the proxy ends.
@@ -331,6 +336,7 @@ impl Default for Backend {
             pool_max_age: Duration::from_secs(3600),
             kill_abandoned: true,
             abandoned_grace: Duration::from_secs(1),
+            grace_close: Duration::from_secs(5),
         }
     }
 }

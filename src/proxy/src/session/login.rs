@@ -65,7 +65,7 @@ pub(crate) struct LoggedIn {
     pub(crate) stack: Stack,
     pub(super) greeted: Greeted,
     /// None where a server has let the client in.
-    pub(super) admitted: Option<Admitted>,
+    pub(crate) admitted: Option<Admitted>,
     /// Changes of user that were refused.
     pub(super) refusals: u8,
     pub(super) relayed: Option<Relayed>,
