@@ -3,7 +3,7 @@
 use crate::{
     Layer, Registry, Stack,
     counters::Family,
-    facts::{Fact, Target},
+    facts::{Fact, FastForward, Target},
     registry::{Entry, Part},
     settings::{Mistakes, Settings, suggest},
 };
@@ -54,6 +54,12 @@ impl Chain {
     /// Whether one of its filters attaches the fact of that name.
     pub fn gives(&self, fact: &str) -> bool {
         self.given.contains(fact)
+    }
+
+    /// Whether it only chooses a server and hands the session over.
+    pub fn is_raw(&self) -> bool {
+        let switches = self.gives(FastForward::NAME) && self.gives(Target::NAME);
+        self.session.len() == 1 && self.backend.is_empty() && switches
     }
 
     /// What its filters count.

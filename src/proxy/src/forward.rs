@@ -11,7 +11,10 @@
 
 mod pipe;
 
-use crate::{backend::dedicated::Dedicated, metrics::Forwarded, session::Client, stream::Stream};
+use crate::{
+    backend::dedicated::Dedicated, metrics::Forwarded, session::Client, signal::Signal,
+    stream::Stream,
+};
 use bytes::{Buf, Bytes, BytesMut};
 use chain::Handover;
 use pipe::{Flow, Pipe};
@@ -43,26 +46,41 @@ pub(crate) enum Ended {
     Offline,
 }
 
-/// Forwards until the session is over.
+/// Forwards until a session that has left its chain is over.
 pub(crate) async fn forward(
     client: &mut Client,
     parting: Parting,
     grace: Grace,
     metrics: &Forwarded,
 ) -> io::Result<Ended> {
-    let ahead = client.read.split();
-    let (mut dedicated, first) = match parting.handover.into_parts::<Dedicated>() {
-        Ok(parts) => parts,
+    match parting.handover.into_parts::<Dedicated>() {
+        Ok((mut dedicated, first)) => {
+            let offline = dedicated.backend().clone();
+            join(client, dedicated.io(), first, &offline.offline, grace, metrics).await
+        }
         // A filter has made a stream of its own.
         Err(handover) => {
+            let ahead = client.read.split();
             let (up, down) = handover.forward(&mut client.io, &ahead).await?;
             metrics.moved(up, down);
-            return Ok(Ended::Closed);
+            Ok(Ended::Closed)
         }
-    };
-    let backend = dedicated.backend().clone();
-    let mut lines = Lines::new(&mut client.io, dedicated.io(), first, ahead, metrics);
-    let mut offline = pin!(backend.offline.given());
+    }
+}
+
+/// Sends `first` to the server, then whatever either side says to the other.
+pub(crate) async fn join(
+    client: &mut Client,
+    server: &mut Stream,
+    first: Bytes,
+    offline: &Signal,
+    grace: Grace,
+    metrics: &Forwarded,
+) -> io::Result<Ended> {
+    let ahead = client.read.split();
+    client.read = BytesMut::new();
+    let mut lines = Lines::new(&mut client.io, server, first, ahead, metrics);
+    let mut offline = pin!(offline.given());
     let mut late = pin!(None);
     let ended = poll_fn(|cx| {
         if offline.as_mut().poll(cx).is_ready() {
@@ -77,16 +95,12 @@ pub(crate) async fn forward(
             }
             let time = late.as_mut().as_pin_mut().map(|late| late.poll(cx));
             if time.is_some_and(|time| time.is_ready()) {
-                return Poll::Ready(Ok(Ended::Late));
+                return Poll::Ready(Ok(lines.ended_late()));
             }
         }
         Poll::Pending
     });
-    let ended: io::Result<Ended> = ended.await;
-    if lines.down.waiting() > 0 {
-        metrics.lost.inc_by(lines.down.waiting() as u64);
-    }
-    ended
+    ended.await
 }
 
 /// Both directions of one session.
@@ -125,6 +139,14 @@ impl<'a> Lines<'a> {
             (Flow::Broken(_), Flow::Over) | (Flow::Over, Flow::Over) => Poll::Ready(Ok(())),
             _ => Poll::Pending,
         }
+    }
+
+    /// How it ends when the grace is over: with bytes that the client has not taken, or only with a
+    /// client that has not closed.
+    fn ended_late(&self) -> Ended {
+        let lost = self.down.waiting();
+        self.metrics.lost.inc_by(lost as u64);
+        if lost > 0 { Ended::Late } else { Ended::Closed }
     }
 
     /// The server sends nothing more: what it has sent has been read.

@@ -57,7 +57,8 @@ pub struct Listener {
     /// Who checks the clients' passwords.
     #[serde(default)]
     pub login: LoginBy,
-    /// With login = "server": the hostgroup whose servers check them and run all commands.
+    /// With login = "server" and "untouched": the hostgroup whose servers check them and run all
+    /// commands.
     pub hostgroup: Option<u32>,
     /// The authentication plugin that passwords are checked with. Default: learnt from the servers.
     pub default_auth: Option<AuthPlugin>,
@@ -75,6 +76,9 @@ pub enum LoginBy {
     Proxy,
     /// A server; the proxy knows no passwords, and each session has one connection of its own.
     Server,
+    /// A server, and the proxy reads nothing of it: bytes are forwarded from the first one on, TLS
+    /// and all.
+    Untouched,
 }
 
 /// A compression algorithm.

@@ -47,6 +47,8 @@ pub(crate) struct Entrance {
     pub(crate) users: Arc<Users>,
     /// Where logins are checked, if not here.
     pub(crate) relay: Option<Relay>,
+    /// Clients whose bytes go to this hostgroup unread.
+    pub(crate) untouched: Option<HostgroupId>,
     pub(crate) key: Arc<ProcessKey>,
     pub(crate) tls: Option<Arc<Watched<Acceptor>>>,
     /// A client without TLS is refused.
