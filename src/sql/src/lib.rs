@@ -23,6 +23,7 @@ mod class;
 mod connection_id;
 mod cursor;
 mod dialect;
+mod digest;
 mod functions;
 mod head;
 mod kill;
@@ -34,6 +35,7 @@ mod words;
 
 pub use class::{Class, Needs};
 pub use connection_id::{ConnectionId, ConnectionIds, connection_ids, may_name_connection_id};
+pub use digest::{Digest, digest};
 pub use dialect::{Charset, Dialect, Server, Vendor};
 pub use kill::{Kill, kill};
 pub use lexer::{Kind, Lexer, Token};

@@ -5,5 +5,5 @@ use chain::Registry;
 /// Every filter of this project, by name. Add yours with [`Registry::with`] or
 /// [`Registry::with_layer`].
 pub fn registry() -> Registry {
-    Registry::default().with::<parse::Parse>().with::<route::Factory>()
+    Registry::default().with::<parse::Parse>().with::<rules::Factory>().with::<route::Factory>()
 }
