@@ -1,7 +1,8 @@
 //! The `parse` filter: says what a command is, to whoever asks.
 //!
-//! It attaches [`Statement`] to every command that carries SQL. The text is looked at when a filter
-//! below first asks, once, and not at all if none does; the command itself goes on as it came.
+//! It attaches [`Statement`] to every command that carries SQL or names a prepared statement: then
+//! it is the one that was prepared. The text is looked at when a filter below first asks, once, and
+//! not at all if none does; the command itself goes on as it came.
 //!
 //! How a text is read depends on the session, and the filter takes what the proxy knows of it:
 //! NO_BACKSLASH_ESCAPES and (from MariaDB) ANSI_QUOTES from the last reply's status flags, the
@@ -9,20 +10,25 @@
 
 #![deny(missing_docs)]
 
+mod prepared;
+
+use bytes::Bytes;
 use chain::{
-    Command, FilterFactory, Session,
-    facts::{Fact, Statement},
+    Command, Error, FilterFactory, Result, Session, Stack,
+    facts::{DIGEST_LIMIT, Fact, Statement},
     registry::IntoLayer,
+    stack::Calling,
 };
+use prepared::Prepared;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use sql::{Charset, Dialect, Server};
 use std::task::{Context, Poll};
 use tower::{BoxError, Layer, Service};
-use wire::status::Status;
+use wire::{command::CommandCode, status::Status};
 
 /// The settings of `{ use = "parse" }`.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
     /// The servers' version, as `SELECT VERSION()` prints it ("8.4.3", "10.11.6-MariaDB"). Decides
@@ -31,12 +37,22 @@ pub struct Settings {
     pub server: Option<String>,
     /// Whether ANSI_QUOTES is in the sessions' `sql_mode`. MariaDB says so itself, MySQL does not.
     pub ansi_quotes: bool,
+    /// How long a digest's text may be, in bytes; what is beyond it counts for nothing.
+    #[schemars(range(min = 1, max = 1_048_576))]
+    pub digest_limit: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { server: None, ansi_quotes: false, digest_limit: DIGEST_LIMIT }
+    }
 }
 
 /// The filter, as the registry knows it, and its layer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Parse {
     dialect: Dialect,
+    digest_limit: usize,
 }
 
 impl FilterFactory for Parse {
@@ -46,43 +62,70 @@ impl FilterFactory for Parse {
     type Config = Settings;
 
     fn build(settings: Settings) -> Result<impl IntoLayer, BoxError> {
+        let digest_limit = settings.digest_limit;
         let server = settings.server.as_deref().map(version).transpose()?;
         let dialect = Dialect { server, ansi_quotes: settings.ansi_quotes, ..Dialect::default() };
-        Ok(Self { dialect })
+        Ok(Self { dialect, digest_limit })
     }
 }
 
-impl<S> Layer<S> for Parse {
-    type Service = Parsing<S>;
+impl Layer<Stack> for Parse {
+    type Service = Parsing;
 
-    fn layer(&self, inner: S) -> Parsing<S> {
-        Parsing { dialect: self.dialect, inner }
+    fn layer(&self, inner: Stack) -> Parsing {
+        Parsing { parse: *self, inner, prepared: None }
     }
 }
 
 /// One session's filter.
-#[derive(Clone, Copy, Debug)]
-pub struct Parsing<S> {
+#[derive(Debug)]
+pub struct Parsing {
     /// As configured; the session's state is added for each command.
-    dialect: Dialect,
-    inner: S,
+    parse: Parse,
+    inner: Stack,
+    /// Made with the first statement that is prepared.
+    prepared: Option<Box<Prepared>>,
 }
 
-impl<S: Service<Command>> Service<Command> for Parsing<S> {
-    type Response = S::Response;
-    type Error = S::Error;
-    type Future = S::Future;
+impl Service<Command> for Parsing {
+    type Response = chain::Reply;
+    type Error = Error;
+    type Future = Calling;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
         self.inner.poll_ready(cx)
     }
 
-    fn call(&mut self, mut command: Command) -> S::Future {
+    fn call(&mut self, mut command: Command) -> Calling {
+        if command.code() == CommandCode::STMT_PREPARE {
+            return self.prepare(command);
+        }
         if let Some(text) = command.sql() {
-            let dialect = in_session(self.dialect, command.session());
-            command.note(Statement::new(text, dialect));
+            command.note(self.statement(&command, text));
+        } else if let Some(prepared) = &mut self.prepared
+            && let Some(statement) = prepared.named(command.code(), command.whole())
+        {
+            command.note(statement);
         }
         self.inner.call(command)
+    }
+}
+
+impl Parsing {
+    fn statement(&self, command: &Command, text: Bytes) -> Statement {
+        let dialect = in_session(self.parse.dialect, command.session());
+        Statement::with_digest_limit(text, dialect, self.parse.digest_limit)
+    }
+
+    /// Sends a statement on to be prepared, and keeps it under the id that its reply names.
+    fn prepare(&mut self, mut command: Command) -> Calling {
+        let text = command.sql().unwrap_or_default();
+        // The text stays for long: it must not keep the buffer that it was read into.
+        let statement = self.statement(&command, Bytes::copy_from_slice(&text));
+        let reader = self.prepared.get_or_insert_default().begin(statement.clone());
+        command.note(statement);
+        let reply = self.inner.call(command);
+        Box::pin(async move { Ok(reader.watch(reply.await?)) })
     }
 }
 

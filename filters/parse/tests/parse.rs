@@ -161,3 +161,139 @@ fn the_example_in_the_page_works() {
     let example = page.split("```toml").nth(1).and_then(|rest| rest.split("```").next());
     assert_eq!(class_of("SELECT NVL(a, b)", example.unwrap()), Some(Class::Read));
 }
+
+/// A session whose bottom answers COM_STMT_PREPARE with `prepared` and all else with OK, and notes
+/// the text of each command's statement.
+fn preparing(prepared: impl Fn() -> Body + Send + 'static) -> (Client, Arc<Mutex<Vec<String>>>) {
+    let seen: Arc<Mutex<Vec<String>>> = Arc::default();
+    let note = seen.clone();
+    let bottom = testing::answering(move |command| {
+        let fact = command.fact::<Statement>();
+        let text = fact.map(|fact| String::from_utf8_lossy(fact.text()).into_owned());
+        note.lock().expect("no test panics with it held").push(text.unwrap_or_default());
+        if command.code() == CommandCode::STMT_PREPARE {
+            return Ok(Reply::new(prepared()));
+        }
+        Ok(ok(Status::AUTOCOMMIT))
+    });
+    let chain = testing::chain(PLAIN, &Registry::default().with::<Parse>()).expect("is right");
+    (Client::new(chain.session(bottom)), seen)
+}
+
+/// The reply that gives a statement this id, in one frame.
+fn prepared(id: u8) -> Body {
+    let packet = [12, 0, 0, 1, 0, id, 0, 0, 0x80, 0, 0, 0, 0, 0, 0, 0];
+    Body::whole(packet.to_vec(), End::default())
+}
+
+/// The same as it may come off the wire: a byte at a time.
+fn prepared_in_pieces(id: u8) -> Body {
+    let packet = [12, 0, 0, 1, 0, id, 0, 0, 0x80, 0, 0, 0, 0, 0, 0, 0];
+    let pieces = packet.map(|byte| Ok(chain::Frame::Packets(vec![byte].into())));
+    let end = Ok(chain::Frame::End(End::default()));
+    Body::stream(futures_util::stream::iter(pieces.into_iter().chain([end])))
+}
+
+fn of_statement(code: CommandCode, id: u32) -> Command {
+    let rest = [id.to_le_bytes().as_slice(), &[0, 1, 0, 0, 0]].concat();
+    Command::new(testing::session(), code, rest)
+}
+
+const ID: u32 = 0x8000_0005;
+
+#[test]
+fn a_prepared_statement_is_known_by_the_id_in_its_reply() {
+    for body in [prepared, prepared_in_pieces] {
+        let (mut client, seen) = preparing(move || body(5));
+        let prepare = Command::new(testing::session(), CommandCode::STMT_PREPARE, "SELECT ?");
+        client.send(prepare).unwrap();
+        for code in [
+            CommandCode::STMT_EXECUTE,
+            CommandCode::STMT_BULK_EXECUTE,
+            CommandCode::STMT_FETCH,
+            CommandCode::STMT_SEND_LONG_DATA,
+            CommandCode::STMT_RESET,
+        ] {
+            client.send(of_statement(code, ID)).unwrap();
+            client.send(of_statement(code, u32::MAX)).unwrap();
+            client.send(of_statement(code, 5)).unwrap();
+            client.send(Command::new(testing::session(), code, [5, 0])).unwrap();
+        }
+        let seen = std::mem::take(&mut *seen.lock().unwrap());
+        assert_eq!(seen[0], "SELECT ?");
+        for four in seen[1..].chunks(4) {
+            assert_eq!(four, ["SELECT ?", "SELECT ?", "", ""]);
+        }
+    }
+}
+
+#[test]
+fn a_statement_that_is_closed_or_reset_away_is_forgotten() {
+    for (code, id) in [(CommandCode::STMT_CLOSE, ID), (CommandCode::RESET_CONNECTION, 0)] {
+        let (mut client, seen) = preparing(|| prepared(5));
+        let prepare = Command::new(testing::session(), CommandCode::STMT_PREPARE, "SELECT ?");
+        client.send(prepare).unwrap();
+        client.send(of_statement(code, id)).unwrap();
+        client.send(of_statement(CommandCode::STMT_EXECUTE, ID)).unwrap();
+        let closes = code == CommandCode::STMT_CLOSE;
+        let expected = ["SELECT ?", if closes { "SELECT ?" } else { "" }, ""];
+        assert_eq!(*seen.lock().unwrap(), expected, "{code:?}");
+    }
+}
+
+#[test]
+fn a_statement_that_the_server_refuses_is_not_known() {
+    let (mut client, seen) = preparing(|| {
+        let packet = vec![9, 0, 0, 1, 0xFF, 5, 0, 0, 0x80, 0, 0, 0, 0];
+        Body::end(End { packet: packet.into(), error: Some(5), ..End::default() })
+    });
+    for _ in 0..2 {
+        let prepare = Command::new(testing::session(), CommandCode::STMT_PREPARE, "SELEC ?");
+        client.send(prepare).unwrap();
+        client.send(of_statement(CommandCode::STMT_EXECUTE, ID)).unwrap();
+        client.send(of_statement(CommandCode::STMT_EXECUTE, u32::MAX)).unwrap();
+    }
+    assert_eq!(*seen.lock().unwrap(), ["SELEC ?", "", "", "SELEC ?", "", ""]);
+}
+
+#[test]
+fn an_id_that_is_given_again_is_the_later_statement_s() {
+    let (mut client, seen) = preparing(|| prepared(5));
+    for sql in ["SELECT 1", "SELECT 2"] {
+        client.send(Command::new(testing::session(), CommandCode::STMT_PREPARE, sql)).unwrap();
+        client.send(of_statement(CommandCode::STMT_EXECUTE, ID)).unwrap();
+    }
+    assert_eq!(*seen.lock().unwrap(), ["SELECT 1", "SELECT 1", "SELECT 2", "SELECT 2"]);
+}
+
+#[test]
+fn runs_share_what_was_found_out_when_the_statement_was_prepared() {
+    let bottom = testing::answering(|command| {
+        let fact = command.fact::<Statement>().expect("both have it");
+        if command.code() == CommandCode::STMT_PREPARE {
+            fact.digest();
+            return Ok(Reply::new(prepared(5)));
+        }
+        assert!(fact.is_digested());
+        Ok(ok(Status::AUTOCOMMIT))
+    });
+    let chain = testing::chain(PLAIN, &Registry::default().with::<Parse>()).unwrap();
+    let mut client = Client::new(chain.session(bottom));
+    let prepare = Command::new(testing::session(), CommandCode::STMT_PREPARE, "SELECT ?");
+    client.send(prepare).unwrap();
+    client.send(of_statement(CommandCode::STMT_EXECUTE, ID)).unwrap();
+}
+
+#[test]
+fn a_digest_is_as_long_as_the_setting_says() {
+    for (chain, length) in [(PLAIN, 2048), ("session = [{ use = 'parse', digest_limit = 8 }]", 8)] {
+        let bottom = testing::answering(move |command| {
+            let digest = command.fact::<Statement>().expect("it is there").digest();
+            assert!(digest.text.len() <= length && digest.text.len() > length / 2);
+            Ok(ok(Status::AUTOCOMMIT))
+        });
+        let chain = testing::chain(chain, &Registry::default().with::<Parse>()).unwrap();
+        let long = format!("SELECT {}", "abc, ".repeat(1000));
+        Client::new(chain.session(bottom)).query(&long).unwrap();
+    }
+}

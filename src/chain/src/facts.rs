@@ -3,35 +3,30 @@
 //! Filters never import one another. One attaches a fact to the message, others read it, and both
 //! depend only on the type defined here. A fact has one writer.
 
+mod explain;
 mod forward;
 mod pin;
 mod rules;
+mod statement;
 
+pub use explain::{Explain, Note};
 pub use forward::{FastForward, StatementIds};
 pub use pin::Pin;
 pub use rules::{Multiplex, RuleVerdict};
+pub use statement::{DIGEST_LIMIT, Statement};
 
 use crate::topology::{HostgroupId, Server};
-use bytes::Bytes;
 use smallvec::SmallVec;
 use std::{
     any::{Any, TypeId},
     fmt,
-    sync::{Arc, OnceLock},
+    sync::Arc,
 };
 
 /// A typed note on a message.
 pub trait Fact: Any + Send + Sync {
     /// Its name in configuration errors.
     const NAME: &'static str;
-}
-
-/// What a statement is. Lexed at the first look, once, and not at all where nobody looks.
-/// Writer: `parse`.
-pub struct Statement {
-    sql: Bytes,
-    dialect: sql::Dialect,
-    lexed: OnceLock<sql::Statement>,
 }
 
 /// Where the command runs: the server is named, nothing is opened. Writer: `route`.
@@ -47,38 +42,6 @@ pub struct Target {
 #[derive(Clone, Debug)]
 pub struct ServedBy(pub Target);
 
-impl Statement {
-    /// The statement with this text, not looked at yet.
-    pub fn new(sql: Bytes, dialect: sql::Dialect) -> Self {
-        Self { sql, dialect, lexed: OnceLock::new() }
-    }
-
-    /// Its text, as the client sent it.
-    pub fn text(&self) -> &Bytes {
-        &self.sql
-    }
-
-    /// What it is.
-    pub fn get(&self) -> &sql::Statement {
-        self.lexed.get_or_init(|| sql::statement(&self.sql, self.dialect))
-    }
-
-    /// Whether somebody has looked already.
-    pub fn is_lexed(&self) -> bool {
-        self.lexed.get().is_some()
-    }
-}
-
-/// A statement may hold secrets, so its text is not shown.
-impl fmt::Debug for Statement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Statement({} bytes)", self.sql.len())
-    }
-}
-
-impl Fact for Statement {
-    const NAME: &'static str = "statement";
-}
 impl Fact for Target {
     const NAME: &'static str = "target";
 }

@@ -60,10 +60,14 @@ impl Reply {
 
     /// An OK of the proxy's own in reply to `command`.
     pub fn ok(command: &Command, status: Status) -> Self {
+        Self::ok_packet(command, &OkPacket { status, ..OkPacket::default() })
+    }
+
+    /// This OK in reply to `command`.
+    pub fn ok_packet(command: &Command, ok: &OkPacket) -> Self {
         let mut payload = BytesMut::new();
-        let ok = OkPacket { status, ..OkPacket::default() };
         ok.encode(&mut payload, command.session().capabilities);
-        Self::alone(command, &payload, End { status: Some(status), ..End::default() })
+        Self::alone(command, &payload, End { status: Some(ok.status), ..End::default() })
     }
 
     /// An ERR of the proxy's own in reply to `command`. The session goes on.

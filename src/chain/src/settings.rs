@@ -20,6 +20,7 @@
 //! ```
 
 mod document;
+mod file;
 mod mistake;
 mod node;
 mod schema;
@@ -29,17 +30,23 @@ mod units;
 #[cfg(test)]
 mod tests;
 
+pub use file::read_text;
 pub use mistake::{Mistake, Mistakes};
+pub use node::{Node, Table, Value};
 pub use units::{ByteSize, HumanDuration, duration, size};
 
 use document::Variables;
-use node::{Node, Table, Value};
 use schema::Checker;
 use schemars::{JsonSchema, schema_for};
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 use source::Source;
-use std::{fmt, ops::Range, sync::Arc};
+use std::{
+    fmt,
+    ops::Range,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 /// One table of a file. A value of its own: any part of it can be taken out and read by itself.
 #[derive(Clone)]
@@ -67,6 +74,21 @@ impl Settings {
         let (source, node, found) = document::read(name, text, variables);
         mistakes.extend(found);
         Self { source: Arc::new(source), node }
+    }
+
+    /// A table of the file `name`, whose content `text` is in another notation than TOML. Its spans
+    /// are places in the text.
+    pub fn made(name: &str, text: &str, table: Table, mistakes: &mut Mistakes) -> Self {
+        mistakes.reading(name);
+        let mut source = Source::new(name, text);
+        document::hide_secrets(&mut source, &table);
+        Self { source: Arc::new(source), node: Node::whole(table) }
+    }
+
+    /// The path of a file that this one names: relative to this one's directory, and written as
+    /// people would write it.
+    pub fn beside(&self, name: &str) -> PathBuf {
+        Path::new(self.source.name()).parent().unwrap_or(Path::new("")).join(name)
     }
 
     /// Checks the whole table against the schema of `T`, then reads it. None when it has mistakes.
@@ -104,6 +126,11 @@ impl Settings {
                 mistakes.push(schema::unknown_key(&self.source, key, place, known.iter().copied()));
             }
         }
+    }
+
+    /// Its keys, in alphabetical order.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.entries().map(|(key, _)| key.as_str())
     }
 
     /// Whether there is such a key.
@@ -185,6 +212,12 @@ impl Settings {
     pub fn mistake_at(&self, key: &str, message: impl Into<String>) -> Mistake {
         let place = self.get(key).unwrap_or(&self.node);
         self.source.mistake(&place.span, message)
+    }
+
+    /// Whether a message may quote the value under `key`: none that is secret or came from the
+    /// environment.
+    pub fn may_quote(&self, key: &str) -> bool {
+        !self.get(key).is_some_and(|node| self.source.is_veiled(&node.span))
     }
 
     /// A mistake about an item of the list under `key`, counted from 0.

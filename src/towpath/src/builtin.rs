@@ -7,6 +7,7 @@ use chain::Registry;
 pub fn registry() -> Registry {
     Registry::default()
         .with::<parse::Parse>()
+        .with::<rules::Factory>()
         .with::<fast_forward::Factory>()
         .with::<route::Factory>()
 }

@@ -70,6 +70,8 @@ pub mod codes {
         ER_HOST_IS_BLOCKED = 1129 b"HY000";
         /// The host may not connect.
         ER_HOST_NOT_PRIVILEGED = 1130 b"HY000";
+        /// The command is not allowed here.
+        ER_NOT_ALLOWED_COMMAND = 1148 b"42000";
         /// The connection was aborted.
         ER_ABORTING_CONNECTION = 1152 b"08S01";
         /// A packet is larger than `max_allowed_packet`.

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use std::time::Duration;
 
 /// The outcome of all rules that matched: the last word on each thing. On a command only if at
-/// least one did. Writer: `rules`.
+/// least one did, or fast routing knows its hostgroup. Writer: `rules`.
 ///
 /// Columns of ProxySQL's `mysql_query_rules` that the rules themselves see to (`error_msg`,
 /// `replace_pattern`, `cache_ttl`, ...) are not here.

@@ -37,7 +37,25 @@ pub(super) fn read(
         ..source.mistake(&span, message).hint(hint)
     });
     let mistakes = unparsed.chain(refused).collect();
-    (source, Node { span: WHOLE_FILE, value: Value::Table(table) }, mistakes)
+    (source, Node::whole(table), mistakes)
+}
+
+/// Notes the secrets of a table that was read by somebody else.
+pub(super) fn hide_secrets(source: &mut Source, table: &Table) {
+    for (key, (_, node)) in table {
+        match &node.value {
+            _ if is_secret(key) => source.hide(node.span.clone()),
+            Value::Table(inner) => hide_secrets(source, inner),
+            Value::Array(items) => {
+                let tables = items.iter().filter_map(|item| match &item.value {
+                    Value::Table(inner) => Some(inner),
+                    _ => None,
+                });
+                tables.for_each(|inner| hide_secrets(source, inner));
+            }
+            _ => {}
+        }
+    }
 }
 
 struct Reader<'a> {

@@ -1,5 +1,6 @@
 //! A value of the document with its place, as serde's data.
 
+use super::source::WHOLE_FILE;
 use serde::{
     Deserializer,
     de::{
@@ -17,25 +18,34 @@ use std::{
 
 /// A value and its bytes in the text.
 #[derive(Clone)]
-pub(super) struct Node {
-    pub(super) span: Range<usize>,
-    pub(super) value: Value,
+pub struct Node {
+    /// Where it stands, in bytes.
+    pub span: Range<usize>,
+    /// What stands there.
+    pub value: Value,
 }
 
-/// What TOML knows. Dates and times are kept as their text.
+/// What TOML knows.
 #[derive(Clone)]
-pub(super) enum Value {
+pub enum Value {
+    /// A text.
     String(String),
+    /// A whole number.
     Integer(i64),
+    /// A number with a fraction.
     Float(f64),
+    /// True or false.
     Boolean(bool),
+    /// A date or a time, as its text.
     Datetime(String),
+    /// A list.
     Array(Vec<Node>),
+    /// A table.
     Table(Table),
 }
 
 /// The entries of a table with the places of their keys.
-pub(super) type Table = BTreeMap<String, (Range<usize>, Node)>;
+pub type Table = BTreeMap<String, (Range<usize>, Node)>;
 
 impl Value {
     /// What it is, with its article.
@@ -54,7 +64,7 @@ impl Value {
 
 /// Why a value cannot be read, at the innermost place that is known.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub struct Refusal {
     pub(super) message: String,
     pub(super) span: Option<Range<usize>>,
 }
@@ -123,6 +133,11 @@ impl<'de> Deserializer<'de> for &'de Node {
 }
 
 impl Node {
+    /// A table that is a whole file.
+    pub(super) fn whole(table: Table) -> Self {
+        Self { span: WHOLE_FILE, value: Value::Table(table) }
+    }
+
     fn placed<T>(&self, read: Result<T, Refusal>) -> Result<T, Refusal> {
         read.map_err(|refusal| Refusal {
             span: refusal.span.or_else(|| Some(self.span.clone())),

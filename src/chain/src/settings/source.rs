@@ -30,6 +30,11 @@ impl Source {
         }
     }
 
+    /// The file, as it was given.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// A mistake at `span`. Line and column count from 1, the column in characters.
     pub(super) fn mistake(&self, span: &Range<usize>, message: impl Into<String>) -> Mistake {
         if *span == WHOLE_FILE {

@@ -30,9 +30,14 @@ impl Hostgroups {
 
     /// The mistake of a table that names a hostgroup without a server.
     fn missing(&self, hostgroup: u32, settings: &Settings) -> Option<Mistake> {
+        let message = format!("hostgroup {hostgroup} has no server");
+        self.missing_at(hostgroup, || settings.mistake_at("hostgroup", message))
+    }
+
+    /// `mistake`, if there is no server in that hostgroup.
+    fn missing_at(&self, hostgroup: u32, mistake: impl FnOnce() -> Mistake) -> Option<Mistake> {
         let known = self.0.as_ref().filter(|known| !known.contains(&hostgroup))?;
-        let mistake =
-            settings.mistake_at("hostgroup", format!("hostgroup {hostgroup} has no server"));
+        let mistake = mistake();
         let known: Vec<_> = known.iter().map(u32::to_string).collect();
         Some(match known.as_slice() {
             [] => mistake.hint("there is no [[server]] at all"),
@@ -140,6 +145,13 @@ pub(super) fn servers(servers: &List<Server>, mistakes: &mut Mistakes) {
 pub(super) fn hostgroups(hostgroups: &List<Hostgroup>, mistakes: &mut Mistakes) {
     unique(hostgroups, "id", |hostgroup| Some(hostgroup.id), mistakes);
     unique(hostgroups, "name", |hostgroup| Some(hostgroup.name.clone()), mistakes);
+}
+
+/// Hostgroups that filters name.
+pub(super) fn chains(chains: &mut Chains, hostgroups: &Hostgroups, mistakes: &mut Mistakes) {
+    for (id, mistake) in chains.values_mut().flat_map(|(_, chain)| chain.take_hostgroups()) {
+        mistakes.extend(hostgroups.missing_at(id.0, || mistake));
+    }
 }
 
 pub(super) fn users(

@@ -1,7 +1,7 @@
 //! One file of the configuration, and the tables taken out of it.
 
 use super::Address;
-use chain::settings::{Mistake, Mistakes, Settings};
+use chain::settings::{Mistake, Mistakes, Settings, read_text};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use std::{
@@ -124,19 +124,6 @@ impl<T> Entry<T> {
             tcp @ Address::Tcp(_) => tcp.clone(),
         }
     }
-}
-
-/// The text of a file. The error is the operating system's, in words, or says that it is larger
-/// than `limit` bytes: a device could go on for ever.
-pub(super) fn read_text(path: &Path, limit: u64) -> Result<String, String> {
-    let mut bytes = Vec::new();
-    let file = std::fs::File::open(path).map_err(|e| e.to_string())?;
-    let mut bounded = std::io::Read::take(file, limit + 1);
-    std::io::Read::read_to_end(&mut bounded, &mut bytes).map_err(|e| e.to_string())?;
-    if bytes.len() as u64 > limit {
-        return Err(format!("it is larger than {limit} bytes"));
-    }
-    String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned())
 }
 
 /// A hint to the place of another mistake.

@@ -1,7 +1,7 @@
 //! Who may log in, and as whom the proxy logs in to servers for them.
 
-use super::part::{Entry, Variables, read_text};
-use chain::settings::Mistakes;
+use super::part::{Entry, Variables};
+use chain::settings::{Mistakes, read_text};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::{
