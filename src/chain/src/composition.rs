@@ -36,6 +36,7 @@ impl Chain {
             builder.mistakes.push(mistake.hint("end `session` with { use = \"route\" }"));
         }
         let backend = builder.list(settings, "backend", Part::Backend);
+        builder.check_wants();
         let Builder { known: given, hostgroups, .. } = builder;
         Self { session, backend, given, hostgroups }
     }
@@ -48,6 +49,7 @@ impl Chain {
         let mut builder = Builder::new(registry, &mut mistakes);
         let session = builder.list(&settings, "session", Part::Session);
         let backend = builder.list(&settings, "backend", Part::Backend);
+        builder.check_wants();
         let Builder { known: given, hostgroups, .. } = builder;
         mistakes.into_result(Some(Self { session, backend, given, hostgroups }))
     }
@@ -95,11 +97,16 @@ struct Builder<'a> {
     /// Facts given by the filters so far: those of the session's list reach the backend's.
     known: BTreeSet<&'static str>,
     hostgroups: Vec<(HostgroupId, Mistake)>,
+    /// The filters of the `backend` list.
+    below: Vec<String>,
+    /// What filters of the `session` list want there, each with the mistake that it is to miss it.
+    wants: Vec<(&'static str, Mistake)>,
 }
 
 impl<'a> Builder<'a> {
     fn new(registry: &'a Registry, mistakes: &'a mut Mistakes) -> Self {
-        Self { registry, mistakes, known: BTreeSet::new(), hostgroups: Vec::new() }
+        let (known, hostgroups) = (BTreeSet::new(), Vec::new());
+        Self { registry, mistakes, known, hostgroups, below: Vec::new(), wants: Vec::new() }
     }
 
     fn list(&mut self, settings: &Settings, key: &str, part: Part) -> Vec<Layer> {
@@ -122,11 +129,28 @@ impl<'a> Builder<'a> {
             return None;
         };
         self.check_place(settings, &name, entry, part);
+        if let Some(wanted) = entry.wants_below {
+            let text = format!("{name} needs {wanted} on the connections to servers");
+            let mistake = settings.mistake_at("use", text);
+            let hint = format!("put {{ use = {wanted:?} }} into the chain's `backend` list");
+            self.wants.push((wanted, mistake.hint(hint)));
+        }
+        if part == Part::Backend {
+            self.below.push(name);
+        }
         let built = entry.build(&settings.without("use"), self.mistakes);
         self.known.extend(built.as_ref().map_or(entry.gives, |built| built.gives));
         let built = built?;
         self.hostgroups.extend(built.hostgroups);
         Some(built.layer)
+    }
+
+    fn check_wants(&mut self) {
+        for (wanted, mistake) in std::mem::take(&mut self.wants) {
+            if !self.below.iter().any(|name| name == wanted) {
+                self.mistakes.push(mistake);
+            }
+        }
     }
 
     fn check_place(&mut self, settings: &Settings, name: &str, entry: &Entry, part: Part) {
