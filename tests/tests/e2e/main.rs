@@ -42,6 +42,7 @@ mod prepared;
 mod queries;
 mod relay;
 mod sessions;
+mod state;
 mod sysbench;
 mod tls;
 mod transactions;
