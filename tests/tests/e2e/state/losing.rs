@@ -57,7 +57,8 @@ fn h52_the_schema_is_dropped(cluster: &Cluster) -> Result<()> {
     client.must("SELECT /* hg=1 */ 1")?;
     client.must(&format!("DROP DATABASE {name}"))?;
     for text in ["SELECT DATABASE()", "SELECT /* hg=1 */ DATABASE()"] {
-        ensure!(client.rows(text)? == [[None]], "{text}");
+        let rows = client.rows(text)?;
+        ensure!(rows == [[None]], "{text}: {rows:?}");
     }
     ensure!(client.query("SELECT /* hg=1 */ * FROM t")?.error_code() == Some(1046));
     client.must("USE mysql")?;

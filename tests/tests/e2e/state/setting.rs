@@ -7,7 +7,7 @@ use wire::CommandCode;
 
 on_both_vendors!(
     h2_h7_h8_h9_variables_are_set_in_their_order,
-    h11_h90_the_schema_is_the_same_everywhere,
+    h11_h90_one_schema,
     h12_to_h16_autocommit_and_transactions,
     h17_a_set_in_a_transaction_holds_after_it,
     h4_h22_what_fails_is_not_logged,
@@ -47,7 +47,7 @@ fn h2_h7_h8_h9_variables_are_set_in_their_order(cluster: &Cluster) -> Result<()>
     ])
 }
 
-fn h11_h90_the_schema_is_the_same_everywhere(cluster: &Cluster) -> Result<()> {
+fn h11_h90_one_schema(cluster: &Cluster) -> Result<()> {
     let schema = cluster.schema()?;
     let name = &schema.name;
     let other = format!("{name}_l");
