@@ -11,7 +11,7 @@ use chain::{
     counters::{Counter, Family},
     each_session,
     error::code,
-    facts::{Fact, FastForward, RuleVerdict, Target},
+    facts::{Fact, FastForward, RuleVerdict, ServedBy, Target},
     registry::IntoLayer,
     stack::Layer,
 };
@@ -77,6 +77,7 @@ impl FilterFactory for Factory {
         let make = move || Switch {
             always: always.then(|| choice.clone()),
             hostgroup: hostgroup.map(HostgroupId),
+            chosen: None,
             translate,
             counters: counters.clone(),
         };
@@ -89,6 +90,8 @@ struct Switch {
     /// With `always`: chooses the server.
     always: Option<Arc<Choice>>,
     hostgroup: Option<HostgroupId>,
+    /// With `always`: the server that the session has.
+    chosen: Option<Target>,
     translate: bool,
     counters: Causes,
 }
@@ -119,28 +122,46 @@ impl Causes {
 
 impl Filter for Switch {
     async fn handle(&mut self, mut command: Command, next: Next<'_>) -> Result<Reply> {
-        let Some(cause) = self.cause(&command) else { return next.run(command).await };
-        command.note(FastForward { translate: self.translate, stays: cause == Cause::Binlog });
-        if let Some(choice) = &self.always {
-            let session = command.session();
-            let hostgroup = self.hostgroup.unwrap_or(session.hostgroup);
-            let group = session.topology.hostgroup(hostgroup);
-            let server = group.and_then(|group| choice.server(group)).ok_or_else(|| {
-                let error =
-                    Error::backend(format!("hostgroup {hostgroup} has no server to choose"));
-                error.with_code(code::SERVER_OFFLINE, *b"08S01")
-            })?;
-            command.note(Target { hostgroup, server });
+        if self.always.is_some() {
+            command.note(self.target(&command)?);
+        }
+        let cause = self.cause(&command);
+        if let Some(cause) = cause {
+            let stays = cause == Cause::Binlog;
+            command.note(FastForward { translate: self.translate, stays });
         }
         let reply = next.run(command).await?;
-        if reply.is_handover() {
+        if let Some(cause) = cause.filter(|_| reply.is_handover()) {
             self.counters.count(cause);
+        }
+        if self.always.is_some()
+            && let Some(ServedBy(target)) = reply.fact()
+        {
+            self.chosen = Some(target.clone());
         }
         Ok(reply)
     }
 }
 
 impl Switch {
+    /// With `always`: the server that the session has, or one chosen for it. The login may have
+    /// asked for one, to enter a schema.
+    fn target(&self, command: &Command) -> Result<Target> {
+        if let Some(chosen) = &self.chosen {
+            return Ok(chosen.clone());
+        }
+        let session = command.session();
+        let hostgroup = self.hostgroup.unwrap_or(session.hostgroup);
+        let group = session.topology.hostgroup(hostgroup);
+        let server =
+            self.always.as_ref().zip(group).and_then(|(choice, group)| choice.server(group));
+        let server = server.ok_or_else(|| {
+            let error = Error::backend(format!("hostgroup {hostgroup} has no server to choose"));
+            error.with_code(code::SERVER_OFFLINE, *b"08S01")
+        })?;
+        Ok(Target { hostgroup, server })
+    }
+
     /// Why the session leaves with this command, if it does.
     fn cause(&self, command: &Command) -> Option<Cause> {
         // What the proxy and its filters ask for themselves has a reply that they wait for.
