@@ -33,25 +33,10 @@ pub struct Config {
     /// other filter: the server is chosen here.
     #[serde(default)]
     always: bool,
-    /// What becomes of statements that were prepared before the switch.
-    #[serde(default)]
-    prepared_statements: PreparedStatements,
     /// With `always`: the hostgroup for every session, instead of the user's own.
     hostgroup: Option<u32>,
     /// With `always`: which server of the hostgroup a session gets.
     balance: Option<Balance>,
-}
-
-/// What becomes of statements that were prepared before the switch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum PreparedStatements {
-    /// They go on working: their ids are translated until the last of them is closed.
-    #[default]
-    Translate,
-    /// Their ids go to the server as they are. It does not know them (error 1243) unless they are
-    /// its own.
-    Raw,
 }
 
 impl FilterFactory for Factory {
@@ -64,21 +49,19 @@ impl FilterFactory for Factory {
     }
 
     fn build(config: Config) -> Result<impl IntoLayer, BoxError> {
-        let Config { always, prepared_statements, hostgroup, balance } = config;
+        let Config { always, hostgroup, balance } = config;
         if !always && (hostgroup.is_some() || balance.is_some()) {
             return Err("`hostgroup` and `balance` go with `always = true`; without it `route` \
                         chooses the server"
                 .into());
         }
         let choice = Arc::new(Choice::new(balance.unwrap_or_default()));
-        let translate = prepared_statements == PreparedStatements::Translate;
         let switches = Family::new("fast_forward", "Sessions that left the chain", "cause");
         let counters = Causes::of(&switches);
         let make = move || Switch {
             always: always.then(|| choice.clone()),
             hostgroup: hostgroup.map(HostgroupId),
             chosen: None,
-            translate,
             counters: counters.clone(),
         };
         Ok(Layer::new(each_session(make)).counting([switches]))
@@ -92,7 +75,6 @@ struct Switch {
     hostgroup: Option<HostgroupId>,
     /// With `always`: the server that the session has.
     chosen: Option<Target>,
-    translate: bool,
     counters: Causes,
 }
 
@@ -127,8 +109,7 @@ impl Filter for Switch {
         }
         let cause = self.cause(&command);
         if let Some(cause) = cause {
-            let stays = cause == Cause::Binlog;
-            command.note(FastForward { translate: self.translate, stays });
+            command.note(FastForward { stays: cause == Cause::Binlog });
         }
         let reply = next.run(command).await?;
         if let Some(cause) = cause.filter(|_| reply.is_handover()) {

@@ -430,7 +430,7 @@ fn a_user_with_fast_forward(cluster: &Cluster) -> Result<()> {
             admin.user, admin.password
         ))
         .start()?;
-    let held = Held::by(&proxy)?;
+    let held = Held::at_start(&proxy)?;
     let quitter = proxy.connect(&admin)?;
     quitter.quit()?;
     ensure!(count(&proxy, "towpath_fast_forward_total{chain=\"main\",cause=\"user\"}")? == 0);
@@ -546,7 +546,7 @@ fn other_connections_are_let_go(cluster: &Cluster) -> Result<()> {
 
 fn nothing_stays_behind(cluster: &Cluster) -> Result<()> {
     let proxy = with_rules(cluster, &on_go()).start()?;
-    let held = Held::by(&proxy)?;
+    let held = Held::at_start(&proxy)?;
     for quits in [true, false] {
         let clients = (0..20).map(|_| {
             let mut client = proxy.connect(&app(cluster))?;
