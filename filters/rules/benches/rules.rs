@@ -114,7 +114,7 @@ fn last_of_texts(bencher: Bencher<'_, '_>, count: usize) {
 /// By the digest's hash.
 #[divan::bench(args = [1, 100, 1000], sample_size = SAMPLE)]
 fn last_of_hashes(bencher: Bencher<'_, '_>, count: usize) {
-    let hash = sql::digest(QUERY.as_bytes(), sql::Dialect::default(), 2048).hash;
+    let hash = sql::digest(QUERY.as_bytes(), sql::Dialect::default(), 2048).hash.0;
     let predicate = |n: usize| format!("digest = '{:x}'", hash.wrapping_add(n as u64 - 1));
     drive(bencher, &rules(count, predicate));
 }

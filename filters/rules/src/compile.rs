@@ -77,7 +77,7 @@ impl Check<'_> {
     fn text(&mut self, caseless: bool) -> OfText {
         let row = self.row;
         let hash = row.digest.as_deref().and_then(|text| {
-            let hash = sql::Digest::parse_hash(text);
+            let hash = sql::DigestHash::parse(text);
             if hash.is_none() {
                 let hint = "64 bits in hexadecimal, as in \"0x1C46AE529DD5A40E\"";
                 self.refuse("digest", "this is not a digest", hint);

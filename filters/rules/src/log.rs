@@ -55,7 +55,7 @@ impl Watch {
             session = self.session,
             command = self.command,
             rules = ?self.rules,
-            digest = digest.map(|digest| format!("0x{:016X}", digest.hash)),
+            digest = digest.map(|digest| digest.hash.to_string()),
             digest_text = text.as_ref().map(tracing::field::debug),
             hostgroup = self.hostgroup.map(|hostgroup| hostgroup.0),
             microseconds = u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX),

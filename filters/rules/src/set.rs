@@ -14,6 +14,7 @@
 use crate::{bits::Bits, bits::Sparse, fast_routing::FastRouting, pattern::Patterns, rule::Rule};
 use chain::Session;
 use regex_automata::{PatternSet, util::pool::Pool};
+use sql::DigestHash;
 use std::{collections::HashMap, fmt};
 
 /// The rules of one filter.
@@ -34,7 +35,7 @@ pub(crate) struct RuleSet {
 /// `digest` of all rules.
 #[derive(Debug)]
 struct Hashes {
-    by_hash: HashMap<u64, Vec<usize>>,
+    by_hash: HashMap<DigestHash, Vec<usize>>,
     /// Rules that do not ask.
     without: Bits,
 }
@@ -70,7 +71,7 @@ impl RuleSet {
     pub(crate) fn new(mut rules: Vec<Rule>, fast_routing: FastRouting, iterations: u32) -> Self {
         rules.sort_by_key(|rule| rule.id);
         let mut by_flag: HashMap<u32, Sparse> = HashMap::new();
-        let mut by_hash: HashMap<u64, Vec<usize>> = HashMap::new();
+        let mut by_hash: HashMap<DigestHash, Vec<usize>> = HashMap::new();
         for (at, rule) in rules.iter().enumerate() {
             by_flag.entry(rule.flag).or_default().push(at);
             if let Some(hash) = rule.text.hash {

@@ -3,7 +3,7 @@
 use crate::{
     HostgroupId, Layer, Registry, Stack,
     counters::Family,
-    facts::{Fact, Target},
+    facts::{Fact, FastForward, Target},
     registry::{Entry, Part},
     settings::{Mistake, Mistakes, Settings, suggest},
 };
@@ -16,6 +16,7 @@ pub struct Chain {
     session: Vec<Layer>,
     backend: Vec<Layer>,
     hostgroups: Vec<(HostgroupId, Mistake)>,
+    given: BTreeSet<&'static str>,
 }
 
 /// What the dispatcher below the session filters reads, as any filter would.
@@ -35,7 +36,8 @@ impl Chain {
             builder.mistakes.push(mistake.hint("end `session` with { use = \"route\" }"));
         }
         let backend = builder.list(settings, "backend", Part::Backend);
-        Self { session, backend, hostgroups: builder.hostgroups }
+        let Builder { hostgroups, known: given, .. } = builder;
+        Self { session, backend, hostgroups, given }
     }
 
     /// As [`Self::new`], from the table's text. The dispatcher's need is not checked: tests put a
@@ -46,14 +48,25 @@ impl Chain {
         let mut builder = Builder::new(registry, &mut mistakes);
         let session = builder.list(&settings, "session", Part::Session);
         let backend = builder.list(&settings, "backend", Part::Backend);
-        let chain = Self { session, backend, hostgroups: builder.hostgroups };
-        mistakes.into_result(Some(chain))
+        let Builder { hostgroups, known: given, .. } = builder;
+        mistakes.into_result(Some(Self { session, backend, hostgroups, given }))
     }
 
     /// The hostgroups that its filters name, each with the mistake that it is if there is no such
     /// hostgroup. For whoever knows which there are; empty when asked again.
     pub fn take_hostgroups(&mut self) -> Vec<(HostgroupId, Mistake)> {
         std::mem::take(&mut self.hostgroups)
+    }
+
+    /// Whether one of its filters attaches the fact of that name.
+    pub fn gives(&self, fact: &str) -> bool {
+        self.given.contains(fact)
+    }
+
+    /// Whether it only chooses a server and hands the session over.
+    pub fn is_raw(&self) -> bool {
+        let switches = self.gives(FastForward::NAME) && self.gives(Target::NAME);
+        self.session.len() == 1 && self.backend.is_empty() && switches
     }
 
     /// What its filters count.

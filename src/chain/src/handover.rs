@@ -1,7 +1,7 @@
 //! Leaving the chain: a backend for the session alone, and the command that has not been sent.
 
 use bytes::Bytes;
-use std::{fmt, io, pin::Pin};
+use std::{any::Any, fmt, io};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, copy_bidirectional};
 
 /// A backend, ready for the triggering command, with nothing sent and nothing unread.
@@ -10,26 +10,37 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, copy_bidirectional};
 /// to the chain, are properties of the type.
 #[must_use = "dropping it closes the backend connection"]
 pub struct Handover {
-    backend: Pin<Box<dyn Io>>,
+    backend: Box<dyn Io>,
     first: Bytes,
 }
 
 /// A byte stream in both directions.
-pub trait Io: AsyncRead + AsyncWrite + Send {}
+pub trait Io: AsyncRead + AsyncWrite + Send + Unpin + Any {}
 
-impl<T: AsyncRead + AsyncWrite + Send> Io for T {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin + Any> Io for T {}
 
 impl Handover {
     /// Hands `backend` over with `first`, the triggering command's packets, not yet sent.
-    pub fn new(backend: impl Io + 'static, first: impl Into<Bytes>) -> Self {
-        Self { backend: Box::pin(backend), first: first.into() }
+    pub fn new(backend: impl Io, first: impl Into<Bytes>) -> Self {
+        Self { backend: Box::new(backend), first: first.into() }
+    }
+
+    /// The backend and the triggering command's packets, for who knows a better way to forward a
+    /// stream of type `T`; itself again if the backend is another.
+    pub fn into_parts<T: Io>(self) -> Result<(Box<T>, Bytes), Self> {
+        let Self { backend, first } = self;
+        if !(&*backend as &dyn Any).is::<T>() {
+            return Err(Self { backend, first });
+        }
+        let backend: Box<dyn Any> = backend;
+        Ok((backend.downcast().expect("it is a T, as has been asked"), first))
     }
 
     /// Sends the triggering command, then what the client has sent since, and forwards bytes until
     /// both sides are done. Returns bytes sent up and down.
     pub async fn forward(
         mut self,
-        client: &mut (impl Io + Unpin),
+        client: &mut (impl AsyncRead + AsyncWrite + Unpin),
         read_ahead: &[u8],
     ) -> io::Result<(u64, u64)> {
         self.backend.write_all(&self.first).await?;

@@ -71,6 +71,7 @@
 //! over when its future is, only when its reply is.
 #![deny(missing_docs)]
 
+pub mod balance;
 pub mod body;
 pub mod command;
 pub mod composition;

@@ -104,6 +104,11 @@ impl Reply {
         self.0.facts.get()
     }
 
+    /// Whether it is an order to hand the session over.
+    pub fn is_handover(&self) -> bool {
+        matches!(self.0.outcome, Outcome::Handover(_))
+    }
+
     /// The reply itself.
     pub fn into_outcome(self) -> Outcome {
         self.0.outcome

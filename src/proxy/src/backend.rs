@@ -3,6 +3,7 @@
 pub(crate) mod connect;
 pub(crate) mod connection;
 mod deadline;
+pub(crate) mod dedicated;
 pub(crate) mod dispatch;
 mod gate;
 pub(crate) mod identity;
@@ -15,10 +16,12 @@ pub(crate) mod relay;
 mod release;
 mod schema;
 pub(crate) mod sessions;
+mod tally;
 
 use crate::{
     config::{self, Account},
     metrics::ServerMetrics,
+    signal::Signal,
     tls::TlsError,
 };
 use arc_swap::ArcSwapOption;
@@ -59,6 +62,8 @@ pub(crate) struct Backend {
     /// Permits for connections that run one KILL, beyond those of `room`: what holds all of these
     /// may be what has to be killed.
     spare: Arc<Semaphore>,
+    /// Given when nothing may go on there any more, not even what is forwarded.
+    pub(crate) offline: Signal,
 }
 
 /// What must be equal for a session to take over another's connection: the account, and every
@@ -122,6 +127,7 @@ impl Backend {
             capacity: config.max_connections,
             returned: Notify::new(),
             spare: Arc::new(Semaphore::new(kill::SPARE)),
+            offline: Signal::default(),
             server,
             metrics,
         })

@@ -105,6 +105,44 @@ pub(crate) fn poll_chunk(io: &mut Stream, cx: &mut Context<'_>) -> Poll<io::Resu
     }))
 }
 
+/// What became of one read.
+pub(crate) enum Passed {
+    /// Something was read. So much has gone out, the rest has not.
+    Some {
+        written: usize,
+        rest: Bytes,
+    },
+    /// The end of the stream.
+    End,
+    Unread(io::Error),
+    Unwritten(io::Error),
+}
+
+/// Reads once and writes what was read at once, as far as it is taken: nothing is kept of what goes
+/// straight through.
+pub(crate) fn poll_pass(from: &mut Stream, to: &mut Stream, cx: &mut Context<'_>) -> Poll<Passed> {
+    let mut buffer = Buffer::take();
+    match ready!(buffer.poll_read(from, cx)) {
+        Ok(0) => return Poll::Ready(Passed::End),
+        Ok(_) => {}
+        Err(error) => return Poll::Ready(Passed::Unread(error)),
+    }
+    let written = match Pin::new(to).poll_write(cx, buffer.as_ref()) {
+        Poll::Ready(Ok(0)) => {
+            return Poll::Ready(Passed::Unwritten(io::ErrorKind::WriteZero.into()));
+        }
+        Poll::Ready(Ok(written)) => written,
+        Poll::Ready(Err(error)) => return Poll::Ready(Passed::Unwritten(error)),
+        Poll::Pending => 0,
+    };
+    let rest = match buffer.filled - written {
+        0 => Bytes::new(),
+        few if few < GIVE => Bytes::copy_from_slice(&buffer.as_ref()[written..]),
+        _ => Bytes::from_owner(buffer).slice(written..),
+    };
+    Poll::Ready(Passed::Some { written, rest })
+}
+
 /// Writes all frames, in one system call where the socket takes it, and empties the list.
 pub(crate) async fn write_frames(io: &mut Stream, frames: &mut Frames) -> io::Result<()> {
     let total: usize = frames.iter().map(Bytes::len).sum();

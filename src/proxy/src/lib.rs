@@ -12,6 +12,7 @@ mod admin;
 mod backend;
 mod buffer;
 pub mod config;
+mod forward;
 mod greeter;
 mod hosts;
 mod listen;

@@ -40,6 +40,24 @@ pub(crate) struct Metrics {
     filter_errors: Counter,
     backends: BackendFamilies,
     pub(crate) mirrored: Mirrored,
+    pub(crate) forwarded: Forwarded,
+}
+
+/// Sessions that have left the chain.
+pub(crate) struct Forwarded {
+    pub(crate) sessions: Gauge,
+    pub(crate) up: Counter,
+    pub(crate) down: Counter,
+    /// Bytes that a server sent before it closed and that its client did not read in time.
+    pub(crate) lost: Counter,
+}
+
+impl Forwarded {
+    /// Counts bytes that have gone out.
+    pub(crate) fn moved(&self, up: u64, down: u64) {
+        self.up.inc_by(up);
+        self.down.inc_by(down);
+    }
 }
 
 /// Copies for other hostgroups.
@@ -109,6 +127,11 @@ struct OriginLabels {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct DirectionLabels {
+    direction: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct OutcomeLabels {
     outcome: &'static str,
 }
@@ -159,6 +182,23 @@ impl Metrics {
             left_out: copy("left-out"),
         };
 
+        let sessions_forwarded = Gauge::default();
+        let help = "Sessions that have left the chain";
+        registry.register("forwarded_sessions", help, sessions_forwarded.clone());
+        let bytes = Family::<DirectionLabels, Counter>::default();
+        let help = "Bytes forwarded without a chain";
+        registry.register_with_unit("forwarded", help, Unit::Bytes, bytes.clone());
+        let direction = |direction| bytes.get_or_create(&DirectionLabels { direction }).clone();
+        let lost = Counter::default();
+        let help = "Bytes whose client did not read them in time after its server had closed";
+        registry.register_with_unit("forwarded_lost", help, Unit::Bytes, lost.clone());
+        let forwarded = Forwarded {
+            sessions: sessions_forwarded,
+            up: direction("up"),
+            down: direction("down"),
+            lost,
+        };
+
         let backends = BackendFamilies::default();
         backends.register(&mut registry);
         Arc::new(Self {
@@ -175,6 +215,7 @@ impl Metrics {
             filter_errors,
             backends,
             mirrored,
+            forwarded,
         })
     }
 

@@ -1,25 +1,28 @@
 //! The proxy as a whole: bound, running, ending.
 
+mod clients;
+
 use crate::{
     admin,
     backend::{Backend, Backends, dispatch::Shared, mirror::Mirrors, sessions::Sessions},
     config::{self, ClientCertificate, Config, ListenerTlsMode, LoginBy},
+    forward::Grace,
     greeter::{Greeter, Model},
     hosts::Hosts,
     listen::{self, Acceptor},
     metrics::{CountedByFilters, Metrics},
     session::{
-        Client, Context, Ended,
+        Context,
         budget::Budget,
-        login::{Entrance, LoggedIn, ProcessKey, broke_off},
+        login::{Entrance, ProcessKey},
         relay::Relay,
-        serve,
     },
     signal::Signal,
     tls::{TlsError, renewal},
     users::Users,
 };
-use chain::{HostgroupId, Server, Topology, session::Peer, topology};
+use chain::{HostgroupId, Server, Topology, topology};
+use clients::accept;
 use std::{
     io,
     sync::Arc,
@@ -30,7 +33,6 @@ use tokio::{
     sync::{Notify, Semaphore},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use wire::err::{ErrPacket, codes};
 
 /// A proxy whose sockets are bound and that has not begun to serve.
 pub struct Proxy {
@@ -70,6 +72,7 @@ struct Common {
     budget: Budget,
     login_timeout: Duration,
     ids: Arc<Sessions>,
+    grace_close: Grace,
     /// No new work begins.
     draining: Arc<Signal>,
     /// The grace is over.
@@ -79,8 +82,6 @@ struct Common {
 
 /// How often idle connections are looked at.
 const TIDY_INTERVAL: Duration = Duration::from_secs(1);
-/// How long accepting pauses when the process has no file descriptors left.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 impl Proxy {
     /// Binds every socket of `config` and makes keys and certificates.
@@ -103,6 +104,7 @@ impl Proxy {
             budget: Budget::new(config.limits.max_buffered),
             login_timeout: config.limits.login_timeout,
             ids: Arc::default(),
+            grace_close: Grace(config.backend.grace_close),
             draining: Arc::default(),
             cut: Signal::default(),
             sessions: TaskTracker::new(),
@@ -116,19 +118,8 @@ impl Proxy {
             let at = |e| StartError::Bind(listener.address.to_string(), e);
             let acceptor = listen::bind(&listener.address, &config.tcp).await.map_err(at)?;
             let at = |e| StartError::Tls(listener.address.to_string(), e);
-            let entrance = Arc::new(Entrance {
-                greeter: Greeter::new(listener, model.clone()),
-                users: users.clone(),
-                relay: relay(listener),
-                key: key.clone(),
-                tls: renewal::listener(listener).map_err(at)?,
-                tls_required: listener.tls.mode == ListenerTlsMode::Require,
-                certificate_required: listener.tls.client_certificate
-                    == ClientCertificate::Required,
-                max_packet: usize::try_from(config.limits.max_login_packet).unwrap_or(usize::MAX),
-                address: acceptor.local().into(),
-                port: acceptor.port(),
-            });
+            let entrance = entrance(listener, &acceptor, &config.limits, &model, &users, &key);
+            let entrance = Arc::new(entrance.map_err(at)?);
             // The configuration has been checked: the chain is there.
             let Some(chain) = config.chains.get(&listener.chain).cloned() else { continue };
             let context = Arc::new(Context {
@@ -266,106 +257,29 @@ fn backends(
     Ok(backends)
 }
 
-fn relay(listener: &config::Listener) -> Option<Relay> {
-    let hostgroup = listener.hostgroup.filter(|_| listener.login == LoginBy::Server)?;
-    Some(Relay { hostgroup: HostgroupId(hostgroup) })
-}
-
-/// Accepts clients until the proxy drains.
-async fn accept(door: Door, common: Arc<Common>) {
-    loop {
-        let accepted = tokio::select! {
-            biased;
-            () = common.draining.given() => return door.acceptor.close(),
-            accepted = door.acceptor.accept() => accepted,
-        };
-        match accepted {
-            Ok((io, peer)) => {
-                common.metrics.accepted.inc();
-                let client = Client::new(io, &common.budget);
-                let (entrance, context) = (door.entrance.clone(), door.context.clone());
-                common.sessions.spawn(session(client, peer, entrance, context, common.clone()));
-            }
-            Err(error) => {
-                tracing::warn!(%error, "cannot accept");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
-        }
-    }
-}
-
-/// One client from its first byte to its last.
-async fn session(
-    mut client: Client,
-    peer: Peer,
-    entrance: Arc<Entrance>,
-    context: Arc<Context>,
-    common: Arc<Common>,
-) {
-    let Ok(room) = common.room.clone().try_acquire_owned() else {
-        return client.turn_away(&too_many()).await;
-    };
-    if common.hosts.refuse(peer) {
-        common.metrics.hosts_refused.inc();
-        return client.turn_away(&entrance.greeter.host_is_blocked(peer)).await;
-    }
-    let Ok(pending) = common.pending.try_acquire() else {
-        return client.turn_away(&too_many()).await;
-    };
-    let counted = common.metrics.session();
-    let id = common.ids.new_id();
-    let login = entrance.login(&mut client, &context, peer, id);
-    let login = tokio::time::timeout(common.login_timeout, login).await;
-    drop(pending);
-    let mut logged_in = match login {
-        Ok(Ok(logged_in)) => logged_in,
-        failed => {
-            common.metrics.login_failures.inc();
-            let reason = match failed {
-                Ok(Err(error)) => {
-                    if broke_off(&error) {
-                        common.hosts.broke_off(peer);
-                    }
-                    error.to_string()
-                }
-                _ => {
-                    common.hosts.broke_off(peer);
-                    entrance.timed_out(&mut client).await;
-                    format!("no login within {:?}", common.login_timeout)
-                }
-            };
-            tracing::debug!(session = id, %peer, reason, "login failed");
-            return client.close().await;
-        }
-    };
-    common.hosts.logged_in(peer);
-    let ended = loop {
-        let LoggedIn { session, stack, .. } = &mut logged_in;
-        let ended = tokio::select! {
-            biased;
-            ended = serve(&mut client, &context, session, stack) => ended,
-            () = common.cut.given() => Ended::Drained,
-        };
-        let Ended::ChangesUser(message) = ended else { break ended };
-        match entrance.change_user(&mut client, &context, logged_in, &message).await {
-            Ok(changed) => logged_in = changed,
-            Err(error) => {
-                tracing::debug!(session = id, %peer, %error, "change of user failed");
-                return client.close().await;
-            }
-        }
-    };
-    // Its place is free, whatever its client does.
-    drop((logged_in, room, counted));
-    if let Ended::Client(error) | Ended::Backend(error) = &ended {
-        tracing::debug!(session = id, %peer, %error, "session ended");
-        client.close().await;
-    }
-}
-
-/// The refusal of a client for whom there is no place.
-fn too_many() -> ErrPacket {
-    ErrPacket::new(codes::ER_CON_COUNT_ERROR, "Too many connections")
+/// How clients of a listener come in.
+fn entrance(
+    listener: &config::Listener,
+    acceptor: &Acceptor,
+    limits: &config::Limits,
+    model: &Arc<Model>,
+    users: &Arc<Users>,
+    key: &Arc<ProcessKey>,
+) -> Result<Entrance, TlsError> {
+    let hostgroup = |login| listener.hostgroup.filter(|_| listener.login == login).map(HostgroupId);
+    Ok(Entrance {
+        greeter: Greeter::new(listener, model.clone()),
+        users: users.clone(),
+        relay: hostgroup(LoginBy::Server).map(|hostgroup| Relay { hostgroup }),
+        untouched: hostgroup(LoginBy::Untouched),
+        key: key.clone(),
+        tls: renewal::listener(listener)?,
+        tls_required: listener.tls.mode == ListenerTlsMode::Require,
+        certificate_required: listener.tls.client_certificate == ClientCertificate::Required,
+        max_packet: usize::try_from(limits.max_login_packet).unwrap_or(usize::MAX),
+        address: acceptor.local().into(),
+        port: acceptor.port(),
+    })
 }
 
 /// Closes idle connections that are not to be used any more, for ever.

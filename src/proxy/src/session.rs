@@ -11,11 +11,12 @@ mod statements;
 use crate::{
     backend::{
         connection::Closed,
-        dispatch::{Dispatch, Shared},
+        dispatch::{Dispatch, Prepared, Shared},
         sessions::Killed,
     },
     buffer,
     config::Account,
+    forward::Parting,
     metrics::Metrics,
     signal::Signal,
     stream::Stream,
@@ -76,7 +77,6 @@ const LINGER: Duration = Duration::from_millis(500);
 const LINGER_BYTES: usize = 1 << 20;
 
 /// Why a session ended.
-#[derive(Debug)]
 pub(crate) enum Ended {
     /// The client said goodbye, or closed between two commands.
     Left,
@@ -88,6 +88,8 @@ pub(crate) enum Ended {
     Client(Error),
     /// What the session had on a server, or in a filter, is gone.
     Backend(Error),
+    /// It has left the chain.
+    Forwarded(Box<Parting>),
 }
 
 /// Serves commands until the session ends. `stack` may have a connection already.
@@ -234,6 +236,10 @@ async fn run(
     let Some(reply) = client.attended(patience, call(stack, command)).await else {
         return Err(Ended::Client(Error::client(Gone)));
     };
+    let reply = match reply {
+        Ok(reply) if reply.is_handover() => return Err(leave(session, statements, reply)),
+        reply => reply,
+    };
     let error = match reply.map(Reply::into_outcome) {
         Ok(Outcome::Body(body)) => match deliver(client, change.watch(body), patience).await {
             Delivery::Ended(end) => {
@@ -252,13 +258,7 @@ async fn run(
             Delivery::NotBegun(error) => error,
             Delivery::ClientGone(error) => return Err(Ended::Client(error)),
         },
-        Ok(Outcome::Handover(handover)) => {
-            let ahead = client.read.split();
-            return Err(match handover.forward(&mut client.io, &ahead).await {
-                Ok(_) => Ended::Left,
-                Err(error) => Ended::Backend(Error::backend(error)),
-            });
-        }
+        Ok(Outcome::Handover(_)) => Error::filter("it has been taken above"),
         Err(error) => error,
     };
     context.metrics.error(error.origin());
@@ -281,6 +281,28 @@ async fn run(
         // The session's connection is gone, and what it had set there with it. Going on as if
         // nothing were lost would give wrong answers.
         Err(_) => Err(Ended::Backend(error)),
+    }
+}
+
+/// The session leaves the chain. One warning says which statements may not follow it.
+fn leave(session: &Session, statements: &Statements, reply: Reply) -> Ended {
+    let client = !statements.is_empty();
+    let backend = reply.fact().is_some_and(|Prepared(there)| *there);
+    if client || backend {
+        let side = match (client, backend) {
+            (true, true) => "both",
+            (true, false) => "client",
+            _ => "backend",
+        };
+        tracing::warn!(
+            session = session.id,
+            side,
+            "prepared statements at the switch to fast-forward"
+        );
+    }
+    match reply.into_outcome() {
+        Outcome::Handover(handover) => Ended::Forwarded(Box::new(Parting { handover })),
+        Outcome::Body(_) => Ended::Backend(Error::filter("no handover in a reply that is one")),
     }
 }
 

@@ -1,7 +1,10 @@
 //! What a statement costs to look at.
 
 use divan::{Bencher, black_box};
-use sql::{Dialect, Lexer, connection_ids, may_name_connection_id, peek, statement};
+use sql::{
+    DIGEST_LIMIT, Dialect, Lexer, connection_ids, digest_into, may_name_connection_id, peek,
+    statement,
+};
 
 const POINT: &[u8] = b"SELECT c FROM sbtest1 WHERE id=4711";
 const COMMENTED: &[u8] = b"/* hostgroup=1 */ SELECT c FROM sbtest1 WHERE id=4711";
@@ -28,6 +31,14 @@ fn lexes(bencher: Bencher<'_, '_>, text: usize) {
 #[divan::bench(args = [0, 1, 2], sample_size = 1000)]
 fn classifies(bencher: Bencher<'_, '_>, text: usize) {
     bencher.bench(|| statement(black_box(TEXTS[text]), Dialect::default()));
+}
+
+#[divan::bench(args = [0, 1, 2], sample_size = 1000)]
+fn digests(bencher: Bencher<'_, '_>, text: usize) {
+    let mut out = Vec::new();
+    bencher.bench_local(|| {
+        digest_into(black_box(TEXTS[text]), Dialect::default(), DIGEST_LIMIT, &mut out)
+    });
 }
 
 #[divan::bench(args = [0, 1, 2], sample_size = 1000)]

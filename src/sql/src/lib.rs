@@ -35,8 +35,8 @@ mod words;
 
 pub use class::{Class, Needs};
 pub use connection_id::{ConnectionId, ConnectionIds, connection_ids, may_name_connection_id};
-pub use digest::{Digest, digest};
 pub use dialect::{Charset, Dialect, Server, Vendor};
+pub use digest::{DIGEST_LIMIT, Digest, DigestHash, digest, digest_into};
 pub use kill::{Kill, kill};
 pub use lexer::{Kind, Lexer, Token};
 pub use statement::{Span, Statement, statement};

@@ -5,5 +5,9 @@ use chain::Registry;
 /// Every filter of this project, by name. Add yours with [`Registry::with`] or
 /// [`Registry::with_layer`].
 pub fn registry() -> Registry {
-    Registry::default().with::<parse::Parse>().with::<rules::Factory>().with::<route::Factory>()
+    Registry::default()
+        .with::<parse::Parse>()
+        .with::<rules::Factory>()
+        .with::<fast_forward::Factory>()
+        .with::<route::Factory>()
 }

@@ -90,7 +90,7 @@ fn what_a_statement_is_follows_its_new_text_and_its_digest_the_old_one() {
     let bottom = testing::answering(|command| {
         let statement = command.fact::<Statement>().expect("it is there");
         assert_eq!(statement.get().class, Class::Write);
-        assert_eq!(statement.digest().hash, 0x1C46_AE52_9DD5_A40E);
+        assert_eq!(statement.digest().hash.0, 0x1C46_AE52_9DD5_A40E);
         assert_eq!(statement.text().as_ref(), b"DELETE FROM t");
         Ok(Reply::ok(&command, Status::AUTOCOMMIT))
     });

@@ -56,12 +56,12 @@ fn its_rules_are_ours() {
 #[test]
 fn what_is_wrong_in_them_is_told_with_its_place_and_no_secret() {
     for (from, to, place, said) in [
-        ("\"^SELECT\"", "\"^(SELECT\"", "19:42", "rule 2: this is not a regular expression"),
-        ("active=0", "active=2", "23:25", "rule 3: expected true or false, found an integer"),
-        ("rule_id=3", "rule_id=2", "23:15", "rule 2: there is another rule of this id"),
-        ("error_msg", "eror_msg", "23:46", "rule 3: unknown key `eror_msg`"),
+        ("\"^SELECT\"", "\"^(SELECT\"", "15:43", "rule 2: this is not a regular expression"),
+        ("active=0", "active=2", "19:25", "rule 3: expected true or false, found an integer"),
+        ("rule_id=3", "rule_id=2", "19:15", "rule 2: there is another rule of this id"),
+        ("error_msg", "eror_msg", "19:46", "rule 3: unknown key `eror_msg`"),
         ("rule_id=1\n", "rule_id=1 \"\n", "8:19", "expected a setting"),
-        ("\"^SELECT\"", "\"\\w\"", "19:43", "a backslash that means nothing"),
+        ("\"^SELECT\"", "\"\\w\"", "15:44", "a backslash that means nothing"),
         ("default_hostgroup = 0", "default_hostgroup = 0 !", "4:81", "cannot stand here"),
         ("mysql_query_rules:", "mysql_query_ruls:", "", "there is no mysql_query_rules in it"),
         ("datadir=", "@include ", "2:1", "@include is not followed"),

@@ -3,12 +3,14 @@
 use super::Fact;
 
 /// This command is to be the last that the chain sees: the connection that would run it is given
-/// to the session for good, with nothing of the command sent. Writer: `fast-forward`; reader: the
-/// connection at the bottom, which answers with a [`Handover`](crate::Handover).
+/// to the session for good, with nothing of the command sent. Writer: `fast-forward`; readers:
+/// `route`, and the connection at the bottom, which answers with a [`Handover`](crate::Handover).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FastForward {
     /// Whether statements that were prepared before go on working afterwards.
     pub translate: bool,
+    /// Whether it must be the connection that the session used last.
+    pub stays: bool,
 }
 
 /// Statement ids of the session, and the server's id of each on the connection that is handed

@@ -1,20 +1,21 @@
 //! The bottom of the backend stack: one connection to a server.
 
-use super::{connect::Vendor, link::Link, schema};
+use super::{connect::Vendor, dedicated::Dedicated, link::Link, schema, tally::Change};
 use crate::buffer::{poll_chunk, poll_write_all};
 use bytes::{Bytes, BytesMut};
 use chain::{
     Body, Command, End, Error, Frame, Origin, Reply, Result, Stack, Upload,
     error::LastWords,
+    facts::FastForward,
     lend::{Lend, Loan},
     topology::InUse,
 };
 use futures_core::Stream;
 use std::{
-    future::poll_fn,
+    future::{poll_fn, ready},
     io,
     pin::Pin,
-    task::{Context, Poll, ready},
+    task::{Context, Poll},
 };
 use tokio::{io::AsyncWriteExt, sync::mpsc};
 use tower::Service;
@@ -67,7 +68,7 @@ impl Service<Command> for Connection {
     /// nothing more can be said on it. Until then it wakes the task when the server says something
     /// by itself, which it does only to close.
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
-        let wire = ready!(self.0.poll_home(cx))?;
+        let wire = std::task::ready!(self.0.poll_home(cx))?;
         if wire.state != State::Clean {
             return Poll::Ready(Err(Error::backend("the connection to the server was lost")));
         }
@@ -89,7 +90,12 @@ impl Service<Command> for Connection {
     }
 
     fn call(&mut self, command: Command) -> Self::Future {
-        let wire = self.0.lend();
+        let mut wire = self.0.lend();
+        if command.fact::<FastForward>().is_some() {
+            let given = wire.link.take().map(|link| Dedicated::hand_over(link, command.packets()));
+            let given = given.ok_or_else(|| Error::backend("the connection is closed"));
+            return Box::pin(ready(given.map(Reply::handover)));
+        }
         Box::pin(exchange(wire, command))
     }
 }
@@ -109,8 +115,10 @@ async fn exchange(mut wire: Loan<Wire>, command: Command) -> Result<Reply> {
     let sent = sent.await;
     drop(packets);
     link.lasting.follow(&command);
+    let change = Change::by(&command);
     let answer = answered(&command, link.vendor);
     if !answer.has_reply() {
+        link.counts(change, &End::default());
         wire.state = if sent.is_ok() { State::Clean } else { State::Broken };
         sent.map_err(lost)?;
         return Ok(Reply::new(Body::end(End::default())));
@@ -123,6 +131,7 @@ async fn exchange(mut wire: Loan<Wire>, command: Command) -> Result<Reply> {
         scanner,
         capabilities,
         names_schema: schema::may_change(&command),
+        change,
         held: BytesMut::new(),
         next: None,
         upload: None,
@@ -170,6 +179,8 @@ struct ReplyStream {
     capabilities: Capabilities,
     /// The command may have changed the default schema, where the server does not say so.
     names_schema: bool,
+    /// What it does to the connection's prepared statements.
+    change: Change,
     /// The beginning of a packet that has to be given in one piece.
     held: BytesMut,
     /// What comes after the frame given last, where both arrived at once.
@@ -192,7 +203,7 @@ impl ReplyStream {
         if let Some(next) = self.next.take() {
             return Poll::Ready(Ok(next));
         }
-        let frame = ready!(self.poll_next_frame(cx));
+        let frame = std::task::ready!(self.poll_next_frame(cx));
         if frame.as_ref().is_err_and(|error| error.origin() == Origin::Backend) {
             self.wire.state = State::Broken;
         }
@@ -202,11 +213,11 @@ impl ReplyStream {
     fn poll_next_frame(&mut self, cx: &mut Context<'_>) -> Poll<Result<Frame>> {
         loop {
             if self.upload.is_some() {
-                ready!(self.poll_upload(cx))?;
+                std::task::ready!(self.poll_upload(cx))?;
             }
             let link =
                 self.wire.link.as_mut().expect("a connection keeps its link while a reply streams");
-            let chunk = ready!(poll_chunk(&mut link.io, cx)).map_err(lost)?;
+            let chunk = std::task::ready!(poll_chunk(&mut link.io, cx)).map_err(lost)?;
             let Some(chunk) = chunk else {
                 return Poll::Ready(Err(lost(io::ErrorKind::UnexpectedEof.into())));
             };
@@ -278,6 +289,7 @@ impl ReplyStream {
         self.wire.state = State::Clean;
         if let Some(link) = &mut self.wire.link {
             link.schema.follow(&end, self.capabilities, self.names_schema);
+            link.counts(self.change, &end);
         }
         end
     }
@@ -287,12 +299,13 @@ impl ReplyStream {
         let Some(upload) = &mut self.upload else { return Poll::Ready(Ok(())) };
         let link = self.wire.link.as_mut().expect("a connection keeps its link in an upload");
         loop {
-            ready!(poll_write_all(&mut link.io, cx, &mut upload.writing)).map_err(lost)?;
+            std::task::ready!(poll_write_all(&mut link.io, cx, &mut upload.writing))
+                .map_err(lost)?;
             if upload.ended {
                 self.upload = None;
                 return Poll::Ready(Ok(()));
             }
-            let Some(data) = ready!(upload.data.poll_recv(cx)) else {
+            let Some(data) = std::task::ready!(upload.data.poll_recv(cx)) else {
                 return Poll::Ready(Err(Error::client("the client's file stopped before its end")));
             };
             upload.ended = upload.scanner.scan(&data).is_some();

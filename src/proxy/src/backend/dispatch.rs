@@ -17,7 +17,7 @@ use crate::{
 use chain::{
     Chain, Command, Error, Reply, Result, Session, Stack,
     error::code,
-    facts::{RuleVerdict, ServedBy, Target},
+    facts::{Fact, FastForward, RuleVerdict, ServedBy, Target},
     lend::Lend,
     topology::InUse,
 };
@@ -41,6 +41,15 @@ pub(crate) struct Shared {
     pub(crate) settings: config::Backend,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) mirrors: Arc<Mirrors>,
+}
+
+/// Whether one of the session's connections had prepared statements when it left the chain; on the
+/// reply, beside the handover. Writer: the dispatcher.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Prepared(pub(crate) bool);
+
+impl Fact for Prepared {
+    const NAME: &'static str = "prepared";
 }
 
 struct State {
@@ -117,6 +126,16 @@ impl Service<Command> for Dispatch {
             let State { held, me, shared, alone } = &mut *state;
             let held = &mut held[at];
             let served_by = ServedBy(held.target.clone());
+            if command.fact::<FastForward>().is_some() {
+                let reply = held.stack.call(command).await?;
+                if !reply.is_handover() {
+                    return Ok(reply.with(served_by));
+                }
+                let prepared = state.held.iter().any(|held| !held.ids.lease.prepared.is_empty());
+                // The others go back to their pools.
+                state.held.clear();
+                return Ok(reply.with(served_by).with(Prepared(prepared)));
+            }
             let verdict = command.fact::<RuleVerdict>().filter(|_| !*alone);
             let timeout = verdict.and_then(|verdict| verdict.timeout);
             if let Some(hostgroup) = verdict.and_then(|verdict| verdict.mirror) {

@@ -7,9 +7,11 @@ use super::{
     relay::WayHome,
     schema::Schema,
     sessions::Lease,
+    tally::Change,
 };
 use crate::{buffer, config::Account, stream::Stream};
 use bytes::{Bytes, BytesMut};
+use chain::End;
 use std::{io, sync::Arc, time::Instant};
 use tokio::{io::AsyncWriteExt, sync::OwnedSemaphorePermit};
 use wire::{
@@ -116,6 +118,13 @@ impl Link {
         // It is closed in any event.
         let _ = self.io.write_all(&packet).await;
         let _ = self.io.shutdown().await;
+    }
+
+    /// Notes what a command has done to the prepared statements.
+    pub(super) fn counts(&self, change: Change, end: &End) {
+        if let Some(lease) = &self.lease {
+            lease.prepared.done(change, end);
+        }
     }
 
     /// Whether the server has said something, or closed: on an idle connection nothing good.

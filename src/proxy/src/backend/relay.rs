@@ -14,7 +14,7 @@ use crate::{
     stream::Stream,
 };
 use bytes::{Bytes, BytesMut};
-use chain::{Error, Hostgroup, Session, error::code};
+use chain::{Error, Hostgroup, Session, error::code, topology::InUse};
 use std::{
     sync::{Arc, Mutex, PoisonError, Weak},
     time::Instant,
@@ -42,6 +42,14 @@ pub(crate) struct Met {
     /// What the login says.
     capabilities: Capabilities,
     room: OwnedSemaphorePermit,
+}
+
+/// A connection of which nothing has been read.
+pub(crate) struct Reached {
+    pub(crate) io: Stream,
+    pub(crate) backend: Arc<Backend>,
+    _attached: InUse,
+    _room: OwnedSemaphorePermit,
 }
 
 /// The server's half of an authentication that a client goes through.
@@ -83,6 +91,24 @@ impl Backends {
         group: &Hostgroup,
         settings: &config::Backend,
     ) -> Result<Met, Unmet> {
+        self.first(group, settings, async |backend, deadline| backend.greet(deadline).await).await
+    }
+
+    /// Connects to a server of the hostgroup, chosen in the same way, and reads nothing.
+    pub(crate) async fn reach(
+        &self,
+        group: &Hostgroup,
+        settings: &config::Backend,
+    ) -> Result<Reached, Unmet> {
+        self.first(group, settings, async |backend, deadline| backend.reach(deadline).await).await
+    }
+
+    async fn first<T>(
+        &self,
+        group: &Hostgroup,
+        settings: &config::Backend,
+        attempt: impl AsyncFn(&Arc<Backend>, Instant) -> Result<T, ConnectError>,
+    ) -> Result<T, Unmet> {
         let deadline = Instant::now() + settings.connect_budget;
         let mut servers: Vec<_> = group.servers.iter().filter(|server| server.weight > 0).collect();
         servers.sort_by_key(|server| {
@@ -91,7 +117,7 @@ impl Backends {
         loop {
             let (mut refusal, mut failures) = (None, Vec::new());
             for backend in servers.iter().filter_map(|server| self.get(server)) {
-                match backend.greet(deadline).await {
+                match attempt(backend, deadline).await {
                     Ok(greeted) => return Ok(greeted),
                     Err(ConnectError::Refused(error)) => refusal = Some(error),
                     Err(error) => failures.push(format!("{}: {error}", backend.server.name)),
@@ -113,13 +139,26 @@ impl Backends {
 }
 
 impl Backend {
-    async fn greet(self: &Arc<Self>, deadline: Instant) -> Result<Met, ConnectError> {
-        let room = loop {
+    async fn reach(self: &Arc<Self>, deadline: Instant) -> Result<Reached, ConnectError> {
+        let room = self.room_for_one(deadline).await?;
+        let io = self.in_time(async { Ok(self.endpoint.connect().await?) }).await;
+        self.metrics.connected(io.is_ok());
+        let attached = InUse::connection(self.server.clone());
+        Ok(Reached { io: io?, backend: self.clone(), _attached: attached, _room: room })
+    }
+
+    /// A place for a connection that cannot come from the pool.
+    async fn room_for_one(&self, deadline: Instant) -> Result<OwnedSemaphorePermit, ConnectError> {
+        loop {
             // Each idle connection that comes back makes way.
             if let Some(room) = self.room(deadline, self.returned.notified()).await? {
-                break room;
+                return Ok(room);
             }
-        };
+        }
+    }
+
+    async fn greet(self: &Arc<Self>, deadline: Instant) -> Result<Met, ConnectError> {
+        let room = self.room_for_one(deadline).await?;
         let timeout = self.connect_timeout();
         let greeted = async {
             let mut io = self.endpoint.connect().await?;

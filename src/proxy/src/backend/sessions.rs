@@ -1,6 +1,6 @@
 //! Which sessions there are, by the ids that clients see, and which connections they have.
 
-use super::{Backend, gate::Gate, ids::spell};
+use super::{Backend, gate::Gate, ids::spell, tally::Tally};
 use crate::config::Account;
 use std::{
     collections::HashMap,
@@ -53,6 +53,7 @@ pub(crate) struct Lease {
     pub(crate) backend: Arc<Backend>,
     pub(crate) thread_id: u32,
     pub(crate) gate: Gate,
+    pub(crate) prepared: Tally,
 }
 
 /// The session's connection was killed by a client of the proxy.
@@ -156,7 +157,7 @@ impl Entry {
 
 impl Lease {
     pub(crate) fn new(backend: Arc<Backend>, thread_id: u32) -> Self {
-        Self { backend, thread_id, gate: Gate::default() }
+        Self { backend, thread_id, gate: Gate::default(), prepared: Tally::default() }
     }
 }
 

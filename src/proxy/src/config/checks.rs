@@ -8,7 +8,10 @@ use super::{
     user::UserTable,
 };
 use crate::tls::{self, Check, TlsError};
-use chain::settings::{Mistake, Mistakes, Settings, suggest};
+use chain::{
+    facts::{Fact, FastForward},
+    settings::{Mistake, Mistakes, Settings, suggest},
+};
 use std::{
     collections::{BTreeSet, HashMap},
     hash::Hash,
@@ -156,6 +159,7 @@ pub(super) fn users(
     users: &List<UserTable>,
     listeners: &List<Listener>,
     hostgroups: &Hostgroups,
+    chains: &Chains,
     mistakes: &mut Mistakes,
 ) {
     let by_proxy = |entry: &Entry<Listener>| entry.value.login == LoginBy::Proxy;
@@ -165,9 +169,21 @@ pub(super) fn users(
         mistakes.push(mistake.hint("add [[user]] with a name, a password and a hostgroup"));
     }
     unique(users, "name", |user| Some(user.name.clone()), mistakes);
+    let chain =
+        |entry: &Entry<Listener>| chains.get(&entry.value.chain).map(|(_, chain)| chain.clone());
+    let used: Vec<_> = listeners.entries.iter().filter(|entry| by_proxy(entry)).collect();
+    let switches =
+        |entry: &&Entry<Listener>| chain(entry).is_none_or(|chain| chain.gives(FastForward::NAME));
     for entry in &users.entries {
-        if let Some(mistake) = hostgroups.missing(entry.value.hostgroup, &entry.settings) {
-            mistakes.push(mistake);
+        mistakes.extend(hostgroups.missing(entry.value.hostgroup, &entry.settings));
+        if let Some(without) = used.iter().find(|entry| !switches(entry))
+            && entry.value.fast_forward
+        {
+            let name = &without.value.chain;
+            let message = format!("the chain {name:?} has no filter that fast-forwards sessions");
+            let mistake = entry.settings.mistake_at("fast_forward", message);
+            let hint = "put { use = \"fast-forward\" } above `route` in its `session` list";
+            mistakes.push(mistake.hint(hint));
         }
     }
 }
@@ -177,11 +193,16 @@ pub(super) fn relays(
     listeners: &List<Listener>,
     servers: &List<Server>,
     hostgroups: &Hostgroups,
+    chains: &Chains,
     mistakes: &mut Mistakes,
 ) {
     for Entry { settings, value: listener, .. } in &listeners.entries {
         let Listener { login, hostgroup, default_auth, .. } = listener;
         match (login, hostgroup) {
+            (LoginBy::Untouched, _) => {
+                untouched(listener, settings, hostgroups, chains, mistakes);
+                continue;
+            }
             (LoginBy::Proxy, None) => continue,
             (LoginBy::Proxy, Some(_)) => {
                 let mistake = settings.mistake_at("hostgroup", "`hostgroup` without a login there");
@@ -214,6 +235,36 @@ pub(super) fn relays(
             let message = "with login = \"server\" the servers choose the plugin";
             mistakes.push(settings.mistake_at("default_auth", message));
         }
+    }
+}
+
+/// A listener that forwards without reading: what would have to be read cannot be set.
+fn untouched(
+    listener: &Listener,
+    settings: &Settings,
+    hostgroups: &Hostgroups,
+    chains: &Chains,
+    mistakes: &mut Mistakes,
+) {
+    match listener.hostgroup {
+        None => {
+            let mistake = settings.mistake_at("login", "login = \"untouched\" without a hostgroup");
+            mistakes.push(mistake.hint("add hostgroup = 0, or that of the servers in question"));
+        }
+        Some(hostgroup) => mistakes.extend(hostgroups.missing(hostgroup, settings)),
+    }
+    for key in ["tls", "server_version", "default_auth", "compression"] {
+        if settings.has(key) {
+            let message = format!("with login = \"untouched\" `{key}` is the servers'");
+            mistakes.push(settings.mistake_at(key, message).hint("leave it out"));
+        }
+    }
+    if let Some((_, chain)) = chains.get(&listener.chain)
+        && !chain.is_raw()
+    {
+        let message = "with login = \"untouched\" no filter sees anything";
+        let hint = "session = [{ use = \"fast-forward\", always = true }] says so";
+        mistakes.push(settings.mistake_at("chain", message).hint(hint));
     }
 }
 

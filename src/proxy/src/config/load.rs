@@ -95,8 +95,8 @@ fn assemble(
     checks::hostgroups(&hostgroups, mistakes);
     let known = Hostgroups::of(&servers);
     checks::chains(&mut chains, &known, mistakes);
-    checks::relays(&listeners, &servers, &known, mistakes);
-    checks::users(&parts[0].settings, &users, &listeners, &known, mistakes);
+    checks::relays(&listeners, &servers, &known, &chains, mistakes);
+    checks::users(&parts[0].settings, &users, &listeners, &known, &chains, mistakes);
 
     let users = users.entries.iter().filter_map(|entry| user::resolve(entry, variables, mistakes));
     Config {

@@ -57,7 +57,8 @@ pub struct Listener {
     /// Who checks the clients' passwords.
     #[serde(default)]
     pub login: LoginBy,
-    /// With login = "server": the hostgroup whose servers check them and run all commands.
+    /// With login = "server" and "untouched": the hostgroup whose servers check them and run all
+    /// commands.
     pub hostgroup: Option<u32>,
     /// The authentication plugin that passwords are checked with. Default: learnt from the servers.
     pub default_auth: Option<AuthPlugin>,
@@ -75,6 +76,9 @@ pub enum LoginBy {
     Proxy,
     /// A server; the proxy knows no passwords, and each session has one connection of its own.
     Server,
+    /// A server, and the proxy reads nothing of it: bytes are forwarded from the first one on, TLS
+    /// and all.
+    Untouched,
 }
 
 /// A compression algorithm.
@@ -271,6 +275,11 @@ pub struct Backend {
     #[serde(with = "duration")]
     #[schemars(with = "HumanDuration")]
     pub abandoned_grace: Duration,
+    /// How long a client that is forwarded without a chain may take to read what its server had
+    /// sent before it closed.
+    #[serde(with = "duration")]
+    #[schemars(with = "HumanDuration")]
+    pub grace_close: Duration,
 }
 
 /// How the proxy ends.
@@ -331,6 +340,7 @@ impl Default for Backend {
             pool_max_age: Duration::from_secs(3600),
             kill_abandoned: true,
             abandoned_grace: Duration::from_secs(1),
+            grace_close: Duration::from_secs(5),
         }
     }
 }

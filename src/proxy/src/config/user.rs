@@ -81,7 +81,7 @@ pub(super) struct UserTable {
     /// Whether its sessions are forwarded byte by byte from their first command on; the chain must
     /// have the filter fast-forward.
     #[serde(default)]
-    fast_forward: bool,
+    pub(super) fast_forward: bool,
     /// Another account for the servers. Needs one of the three passwords below.
     #[schemars(length(min = 1, max = 128))]
     backend_user: Option<String>,

@@ -47,6 +47,8 @@ pub(crate) struct Entrance {
     pub(crate) users: Arc<Users>,
     /// Where logins are checked, if not here.
     pub(crate) relay: Option<Relay>,
+    /// Clients whose bytes go to this hostgroup unread.
+    pub(crate) untouched: Option<HostgroupId>,
     pub(crate) key: Arc<ProcessKey>,
     pub(crate) tls: Option<Arc<Watched<Acceptor>>>,
     /// A client without TLS is refused.
@@ -65,7 +67,7 @@ pub(crate) struct LoggedIn {
     pub(crate) stack: Stack,
     pub(super) greeted: Greeted,
     /// None where a server has let the client in.
-    pub(super) admitted: Option<Admitted>,
+    pub(crate) admitted: Option<Admitted>,
     /// Changes of user that were refused.
     pub(super) refusals: u8,
     pub(super) relayed: Option<Relayed>,

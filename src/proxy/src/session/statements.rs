@@ -40,6 +40,11 @@ impl Statements {
         Self { open: HashSet::new(), limit }
     }
 
+    /// Whether there are none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
     /// What `command` is about to do, or the error for one statement too many.
     pub(super) fn admit(&self, command: &Command) -> Result<Change, ErrPacket> {
         Ok(match command.code() {

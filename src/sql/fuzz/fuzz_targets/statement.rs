@@ -1,10 +1,11 @@
-//! Any bytes, in any dialect: spans are in order, doubt is never a read, a second statement is seen.
+//! Any bytes, in any dialect: spans are in order, doubt is never a read, a second statement is seen,
+//! a digest is no longer than it may be.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use sql::{
-    Charset, Dialect, Lexer, Server, Vendor, connection_ids, kill, may_name_connection_id, peek,
-    statement,
+    Charset, Dialect, Lexer, Server, Vendor, connection_ids, digest, kill, may_name_connection_id,
+    peek, statement,
 };
 
 fuzz_target!(|input: (u8, u8, &[u8])| {
@@ -19,6 +20,7 @@ fuzz_target!(|input: (u8, u8, &[u8])| {
     }
 
     peek(text);
+    assert!(digest(text, dialect, usize::from(version)).text.len() <= usize::from(version));
     let ids = connection_ids(text, dialect);
     assert!(may_name_connection_id(text) || (ids.read.is_empty() && !ids.assigned));
     assert!(kill(text, dialect).is_none_or(|found| text.get(found.span).is_some()));

@@ -1,0 +1,163 @@
+//! `fast-forward`: takes a session out of the chain, for good.
+//!
+//! It only says that a command switches, and why; the command then goes the normal way, so that
+//! routing, transactions and session state hold. The connection at the end of that way answers with
+//! itself in place of a reply, and the session loop forwards bytes from then on.
+
+use chain::{
+    Command, Error, Filter, FilterFactory, HostgroupId, Next, Reply, Result,
+    balance::{Balance, Choice},
+    command::Asker,
+    counters::{Counter, Family},
+    each_session,
+    error::code,
+    facts::{Fact, FastForward, RuleVerdict, Target},
+    registry::IntoLayer,
+    stack::Layer,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::sync::Arc;
+use tower::BoxError;
+use wire::command::CommandCode;
+
+/// Names this filter in a registry.
+#[derive(Debug)]
+pub struct Factory;
+
+/// The filter's settings.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Every session of this chain is forwarded from its first command on. Such a chain needs no
+    /// other filter: the server is chosen here.
+    #[serde(default)]
+    always: bool,
+    /// What becomes of statements that were prepared before the switch.
+    #[serde(default)]
+    prepared_statements: PreparedStatements,
+    /// With `always`: the hostgroup for every session, instead of the user's own.
+    hostgroup: Option<u32>,
+    /// With `always`: which server of the hostgroup a session gets.
+    balance: Option<Balance>,
+}
+
+/// What becomes of statements that were prepared before the switch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PreparedStatements {
+    /// They go on working: their ids are translated until the last of them is closed.
+    #[default]
+    Translate,
+    /// Their ids go to the server as they are. It does not know them (error 1243) unless they are
+    /// its own.
+    Raw,
+}
+
+impl FilterFactory for Factory {
+    const NAME: &'static str = "fast-forward";
+    const GIVES: &'static [&'static str] = &[FastForward::NAME];
+    type Config = Config;
+
+    fn gives(config: &Config) -> &'static [&'static str] {
+        if config.always { &[FastForward::NAME, Target::NAME] } else { Self::GIVES }
+    }
+
+    fn build(config: Config) -> Result<impl IntoLayer, BoxError> {
+        let Config { always, prepared_statements, hostgroup, balance } = config;
+        if !always && (hostgroup.is_some() || balance.is_some()) {
+            return Err("`hostgroup` and `balance` go with `always = true`; without it `route` \
+                        chooses the server"
+                .into());
+        }
+        let choice = Arc::new(Choice::new(balance.unwrap_or_default()));
+        let translate = prepared_statements == PreparedStatements::Translate;
+        let switches = Family::new("fast_forward", "Sessions that left the chain", "cause");
+        let counters = Causes::of(&switches);
+        let make = move || Switch {
+            always: always.then(|| choice.clone()),
+            hostgroup: hostgroup.map(HostgroupId),
+            translate,
+            counters: counters.clone(),
+        };
+        Ok(Layer::new(each_session(make)).counting([switches]))
+    }
+}
+
+/// The filter, in one session.
+struct Switch {
+    /// With `always`: chooses the server.
+    always: Option<Arc<Choice>>,
+    hostgroup: Option<HostgroupId>,
+    translate: bool,
+    counters: Causes,
+}
+
+/// Why a session leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cause {
+    Always,
+    User,
+    Rule,
+    /// It asks for a binlog.
+    Binlog,
+}
+
+/// One counter for each cause.
+#[derive(Clone)]
+struct Causes([Counter; 4]);
+
+impl Causes {
+    fn of(family: &Family) -> Self {
+        Self(["always", "user", "rule", "binlog"].map(|cause| family.counter(cause)))
+    }
+
+    fn count(&self, cause: Cause) {
+        self.0[cause as usize].add_one();
+    }
+}
+
+impl Filter for Switch {
+    async fn handle(&mut self, mut command: Command, next: Next<'_>) -> Result<Reply> {
+        let Some(cause) = self.cause(&command) else { return next.run(command).await };
+        command.note(FastForward { translate: self.translate, stays: cause == Cause::Binlog });
+        if let Some(choice) = &self.always {
+            let session = command.session();
+            let hostgroup = self.hostgroup.unwrap_or(session.hostgroup);
+            let group = session.topology.hostgroup(hostgroup);
+            let server = group.and_then(|group| choice.server(group)).ok_or_else(|| {
+                let error =
+                    Error::backend(format!("hostgroup {hostgroup} has no server to choose"));
+                error.with_code(code::SERVER_OFFLINE, *b"08S01")
+            })?;
+            command.note(Target { hostgroup, server });
+        }
+        let reply = next.run(command).await?;
+        if reply.is_handover() {
+            self.counters.count(cause);
+        }
+        Ok(reply)
+    }
+}
+
+impl Switch {
+    /// Why the session leaves with this command, if it does.
+    fn cause(&self, command: &Command) -> Option<Cause> {
+        // What the proxy and its filters ask for themselves has a reply that they wait for.
+        if command.asker() != Asker::Client {
+            return None;
+        }
+        if self.always.is_some() {
+            return Some(Cause::Always);
+        }
+        if command.session().fast_forward {
+            return Some(Cause::User);
+        }
+        if command.fact::<RuleVerdict>().is_some_and(|verdict| verdict.switch_to_fast_forward) {
+            return Some(Cause::Rule);
+        }
+        let binlog =
+            [CommandCode::REGISTER_SLAVE, CommandCode::BINLOG_DUMP, CommandCode::BINLOG_DUMP_GTID];
+        binlog.contains(&command.code()).then_some(Cause::Binlog)
+    }
+}

@@ -1,0 +1,180 @@
+//! Clients, from the moment that they connect.
+
+use super::{Common, Door};
+use crate::{
+    backend::relay::Unmet,
+    forward::{self, Parting, forward},
+    session::{
+        Client, Context, Ended,
+        login::{Entrance, LoggedIn, broke_off},
+        serve,
+    },
+};
+use bytes::Bytes;
+use chain::{HostgroupId, session::Peer};
+use std::{sync::Arc, time::Duration};
+use wire::err::{ErrPacket, ErrorCode, codes};
+
+/// How long accepting pauses when the process has no file descriptors left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Accepts clients until the proxy drains.
+pub(super) async fn accept(door: Door, common: Arc<Common>) {
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = common.draining.given() => return door.acceptor.close(),
+            accepted = door.acceptor.accept() => accepted,
+        };
+        match accepted {
+            Ok((io, peer)) => {
+                common.metrics.accepted.inc();
+                let client = Client::new(io, &common.budget);
+                let (entrance, context) = (door.entrance.clone(), door.context.clone());
+                common.sessions.spawn(session(client, peer, entrance, context, common.clone()));
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// One client from its first byte to its last.
+async fn session(
+    mut client: Client,
+    peer: Peer,
+    entrance: Arc<Entrance>,
+    context: Arc<Context>,
+    common: Arc<Common>,
+) {
+    let Ok(room) = common.room.clone().try_acquire_owned() else {
+        return client.turn_away(&too_many()).await;
+    };
+    if common.hosts.refuse(peer) {
+        common.metrics.hosts_refused.inc();
+        return client.turn_away(&entrance.greeter.host_is_blocked(peer)).await;
+    }
+    if let Some(hostgroup) = entrance.untouched {
+        let _held = (room, common.metrics.session());
+        return untouched(client, hostgroup, &context, &common).await;
+    }
+    let Ok(pending) = common.pending.try_acquire() else {
+        return client.turn_away(&too_many()).await;
+    };
+    let counted = common.metrics.session();
+    let id = common.ids.new_id();
+    let login = entrance.login(&mut client, &context, peer, id);
+    let login = tokio::time::timeout(common.login_timeout, login).await;
+    drop(pending);
+    let mut logged_in = match login {
+        Ok(Ok(logged_in)) => logged_in,
+        failed => {
+            common.metrics.login_failures.inc();
+            let reason = match failed {
+                Ok(Err(error)) => {
+                    if broke_off(&error) {
+                        common.hosts.broke_off(peer);
+                    }
+                    error.to_string()
+                }
+                _ => {
+                    common.hosts.broke_off(peer);
+                    entrance.timed_out(&mut client).await;
+                    format!("no login within {:?}", common.login_timeout)
+                }
+            };
+            tracing::debug!(session = id, %peer, reason, "login failed");
+            return client.close().await;
+        }
+    };
+    common.hosts.logged_in(peer);
+    let ended = loop {
+        let LoggedIn { session, stack, .. } = &mut logged_in;
+        let ended = tokio::select! {
+            biased;
+            ended = serve(&mut client, &context, session, stack) => ended,
+            () = common.cut.given() => Ended::Drained,
+        };
+        let Ended::ChangesUser(message) = ended else { break ended };
+        match entrance.change_user(&mut client, &context, logged_in, &message).await {
+            Ok(changed) => logged_in = changed,
+            Err(error) => {
+                tracing::debug!(session = id, %peer, %error, "change of user failed");
+                return client.close().await;
+            }
+        }
+    };
+    let ended = match ended {
+        Ended::Forwarded(parting) => {
+            let LoggedIn { stack, session, admitted, .. } = logged_in;
+            // The chain and all that it knew of the session.
+            drop((stack, session));
+            let ended = forwarded(&mut client, &common, *parting).await;
+            drop((admitted, room, counted));
+            ended
+        }
+        ended => {
+            // Its place is free, whatever its client does.
+            drop((logged_in, room, counted));
+            ended
+        }
+    };
+    if let Ended::Client(error) | Ended::Backend(error) = &ended {
+        tracing::debug!(session = id, %peer, %error, "session ended");
+        client.close().await;
+    }
+}
+
+/// A client of which nothing is read: its bytes go to a server of `hostgroup`, and back.
+async fn untouched(mut client: Client, hostgroup: HostgroupId, context: &Context, common: &Common) {
+    let shared = &context.shared;
+    let Some(group) = context.topology.hostgroup(hostgroup) else { return };
+    let reached = match shared.backends.reach(group, &shared.settings).await {
+        Ok(reached) => reached,
+        Err(Unmet::Refused(refusal)) => return client.turn_away(&refusal).await,
+        Err(Unmet::Failed(error)) => {
+            common.metrics.error(error.origin());
+            let code = ErrorCode { code: error.code(), sqlstate: error.sqlstate() };
+            return client.turn_away(&ErrPacket::new(code, error.message())).await;
+        }
+    };
+    let (mut io, offline) = (reached.io, &reached.backend.offline);
+    let metrics = &common.metrics.forwarded;
+    metrics.sessions.inc();
+    let grace = common.grace_close;
+    let joined = forward::join(&mut client, &mut io, Bytes::new(), offline, grace, metrics);
+    tokio::select! {
+        biased;
+        ended = joined => tracing::debug!(?ended, "untouched session ended"),
+        () = common.cut.given() => {}
+    }
+    metrics.sessions.dec();
+}
+
+/// The rest of a session that has left the chain.
+async fn forwarded(client: &mut Client, common: &Common, parting: Parting) -> Ended {
+    let metrics = &common.metrics.forwarded;
+    metrics.sessions.inc();
+    let forwarding = forward(client, parting, common.grace_close, metrics);
+    let ended = tokio::select! {
+        biased;
+        ended = forwarding => ended,
+        () = common.cut.given() => Ok(forward::Ended::Offline),
+    };
+    metrics.sessions.dec();
+    match ended {
+        Ok(forward::Ended::Closed) => Ended::Left,
+        Ok(forward::Ended::Offline) => Ended::Drained,
+        Ok(forward::Ended::Late) => {
+            Ended::Client(chain::Error::client("it has not read in time what its server had sent"))
+        }
+        Err(error) => Ended::Backend(chain::Error::backend(error)),
+    }
+}
+
+/// The refusal of a client for whom there is no place.
+fn too_many() -> ErrPacket {
+    ErrPacket::new(codes::ER_CON_COUNT_ERROR, "Too many connections")
+}
