@@ -38,6 +38,10 @@ impl Watch {
         if let Some(ServedBy(target)) = reply.fact() {
             self.hostgroup = Some(target.hostgroup);
         }
+        if reply.is_handover() {
+            self.ended(None, "handed over");
+            return Ok(reply);
+        }
         Ok(reply.map_body(|body| {
             body.on_end(move |ending| match ending {
                 Ending::Done(end) => self.ended(end.error, "done"),
