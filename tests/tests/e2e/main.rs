@@ -41,6 +41,7 @@ mod pool;
 mod prepared;
 mod queries;
 mod relay;
+mod rules;
 mod sessions;
 mod sysbench;
 mod tls;
