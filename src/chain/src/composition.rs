@@ -1,11 +1,11 @@
 //! A chain: two lists of filters, checked, and the stacks made of it.
 
 use crate::{
-    HostgroupId, Layer, Registry, Stack,
+    Layer, Registry, Stack,
     counters::Family,
     facts::{Fact, FastForward, Target},
     registry::{Entry, Part},
-    settings::{Mistake, Mistakes, Settings, suggest},
+    settings::{Mistakes, Settings, suggest},
 };
 use std::collections::BTreeSet;
 use tower::Layer as _;
@@ -16,7 +16,6 @@ pub struct Chain {
     session: Vec<Layer>,
     backend: Vec<Layer>,
     given: BTreeSet<&'static str>,
-    hostgroups: Vec<(HostgroupId, Mistake)>,
 }
 
 /// What the dispatcher below the session filters reads, as any filter would.
@@ -28,7 +27,7 @@ impl Chain {
     pub fn new(settings: &Settings, registry: &Registry, mistakes: &mut Mistakes) -> Self {
         settings.allow_keys(&["session", "backend"], mistakes);
         let before = mistakes.len();
-        let mut builder = Builder::new(registry, mistakes);
+        let mut builder = Builder { registry, mistakes, known: BTreeSet::new() };
         let session = builder.list(settings, "session", Part::Session);
         // A filter with a mistake in it may have been the one.
         if !builder.known.contains(DISPATCH_NEEDS) && builder.mistakes.len() == before {
@@ -36,8 +35,8 @@ impl Chain {
             builder.mistakes.push(mistake.hint("end `session` with { use = \"route\" }"));
         }
         let backend = builder.list(settings, "backend", Part::Backend);
-        let Builder { known: given, hostgroups, .. } = builder;
-        Self { session, backend, given, hostgroups }
+        let given = builder.known;
+        Self { session, backend, given }
     }
 
     /// As [`Self::new`], from the table's text. The dispatcher's need is not checked: tests put a
@@ -45,17 +44,11 @@ impl Chain {
     pub(crate) fn from_toml(text: &str, registry: &Registry) -> Result<Self, Mistakes> {
         let mut mistakes = Mistakes::default();
         let settings = Settings::parse("chain.toml", text, &mut mistakes);
-        let mut builder = Builder::new(registry, &mut mistakes);
+        let mut builder = Builder { registry, mistakes: &mut mistakes, known: BTreeSet::new() };
         let session = builder.list(&settings, "session", Part::Session);
         let backend = builder.list(&settings, "backend", Part::Backend);
-        let Builder { known: given, hostgroups, .. } = builder;
-        mistakes.into_result(Some(Self { session, backend, given, hostgroups }))
-    }
-
-    /// The hostgroups that its filters name, each with the mistake that it is if there is no such
-    /// hostgroup. For whoever knows which there are; empty when asked again.
-    pub fn take_hostgroups(&mut self) -> Vec<(HostgroupId, Mistake)> {
-        std::mem::take(&mut self.hostgroups)
+        let given = builder.known;
+        mistakes.into_result(Some(Self { session, backend, given }))
     }
 
     /// Whether one of its filters attaches the fact of that name.
@@ -94,14 +87,9 @@ struct Builder<'a> {
     mistakes: &'a mut Mistakes,
     /// Facts given by the filters so far: those of the session's list reach the backend's.
     known: BTreeSet<&'static str>,
-    hostgroups: Vec<(HostgroupId, Mistake)>,
 }
 
-impl<'a> Builder<'a> {
-    fn new(registry: &'a Registry, mistakes: &'a mut Mistakes) -> Self {
-        Self { registry, mistakes, known: BTreeSet::new(), hostgroups: Vec::new() }
-    }
-
+impl Builder<'_> {
     fn list(&mut self, settings: &Settings, key: &str, part: Part) -> Vec<Layer> {
         let entries = settings.tables(key, self.mistakes);
         entries.iter().filter_map(|settings| self.filter(settings, part)).collect()
@@ -124,9 +112,7 @@ impl<'a> Builder<'a> {
         self.check_place(settings, &name, entry, part);
         let built = entry.build(&settings.without("use"), self.mistakes);
         self.known.extend(built.as_ref().map_or(entry.gives, |built| built.gives));
-        let built = built?;
-        self.hostgroups.extend(built.hostgroups);
-        Some(built.layer)
+        built.map(|built| built.layer)
     }
 
     fn check_place(&mut self, settings: &Settings, name: &str, entry: &Entry, part: Part) {

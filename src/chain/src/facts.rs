@@ -13,7 +13,7 @@ pub use explain::{Explain, Note};
 pub use forward::FastForward;
 pub use pin::Pin;
 pub use rules::{Multiplex, RuleVerdict};
-pub use statement::{DIGEST_LIMIT, Statement};
+pub use statement::Statement;
 
 use crate::topology::{HostgroupId, Server};
 use smallvec::SmallVec;

@@ -42,6 +42,7 @@ mod pool;
 mod prepared;
 mod queries;
 mod relay;
+mod rules;
 mod sessions;
 mod sysbench;
 mod tls;
