@@ -5,7 +5,7 @@ use crate::{
     counters::Family,
     facts::{Fact, FastForward, Target},
     registry::{Entry, Part},
-    settings::{Mistakes, Settings, suggest},
+    settings::{Mistake, Mistakes, Settings, suggest},
 };
 use std::collections::BTreeSet;
 use tower::Layer as _;
@@ -27,7 +27,7 @@ impl Chain {
     pub fn new(settings: &Settings, registry: &Registry, mistakes: &mut Mistakes) -> Self {
         settings.allow_keys(&["session", "backend"], mistakes);
         let before = mistakes.len();
-        let mut builder = Builder { registry, mistakes, known: BTreeSet::new() };
+        let mut builder = Builder::new(registry, mistakes);
         let session = builder.list(settings, "session", Part::Session);
         // A filter with a mistake in it may have been the one.
         if !builder.known.contains(DISPATCH_NEEDS) && builder.mistakes.len() == before {
@@ -35,6 +35,7 @@ impl Chain {
             builder.mistakes.push(mistake.hint("end `session` with { use = \"route\" }"));
         }
         let backend = builder.list(settings, "backend", Part::Backend);
+        builder.check_wants();
         let given = builder.known;
         Self { session, backend, given }
     }
@@ -44,9 +45,10 @@ impl Chain {
     pub(crate) fn from_toml(text: &str, registry: &Registry) -> Result<Self, Mistakes> {
         let mut mistakes = Mistakes::default();
         let settings = Settings::parse("chain.toml", text, &mut mistakes);
-        let mut builder = Builder { registry, mistakes: &mut mistakes, known: BTreeSet::new() };
+        let mut builder = Builder::new(registry, &mut mistakes);
         let session = builder.list(&settings, "session", Part::Session);
         let backend = builder.list(&settings, "backend", Part::Backend);
+        builder.check_wants();
         let given = builder.known;
         mistakes.into_result(Some(Self { session, backend, given }))
     }
@@ -87,9 +89,17 @@ struct Builder<'a> {
     mistakes: &'a mut Mistakes,
     /// Facts given by the filters so far: those of the session's list reach the backend's.
     known: BTreeSet<&'static str>,
+    /// The filters of the `backend` list.
+    below: Vec<String>,
+    /// What filters of the `session` list want there, each with the mistake that it is to miss it.
+    wants: Vec<(&'static str, Mistake)>,
 }
 
-impl Builder<'_> {
+impl<'a> Builder<'a> {
+    fn new(registry: &'a Registry, mistakes: &'a mut Mistakes) -> Self {
+        Self { registry, mistakes, known: BTreeSet::new(), below: Vec::new(), wants: Vec::new() }
+    }
+
     fn list(&mut self, settings: &Settings, key: &str, part: Part) -> Vec<Layer> {
         let entries = settings.tables(key, self.mistakes);
         entries.iter().filter_map(|settings| self.filter(settings, part)).collect()
@@ -110,9 +120,26 @@ impl Builder<'_> {
             return None;
         };
         self.check_place(settings, &name, entry, part);
+        if let Some(wanted) = entry.wants_below {
+            let text = format!("{name} needs {wanted} on the connections to servers");
+            let mistake = settings.mistake_at("use", text);
+            let hint = format!("put {{ use = {wanted:?} }} into the chain's `backend` list");
+            self.wants.push((wanted, mistake.hint(hint)));
+        }
+        if part == Part::Backend {
+            self.below.push(name);
+        }
         let built = entry.build(&settings.without("use"), self.mistakes);
         self.known.extend(built.as_ref().map_or(entry.gives, |built| built.gives));
         built.map(|built| built.layer)
+    }
+
+    fn check_wants(&mut self) {
+        for (wanted, mistake) in std::mem::take(&mut self.wants) {
+            if !self.below.iter().any(|name| name == wanted) {
+                self.mistakes.push(mistake);
+            }
+        }
     }
 
     fn check_place(&mut self, settings: &Settings, name: &str, entry: &Entry, part: Part) {

@@ -37,6 +37,12 @@ pub enum Origin {
 #[error("the server has ended the connection")]
 pub struct LastWords(pub Bytes);
 
+/// What a session has set cannot be made true on a connection: the connection is not to be used,
+/// and nothing of the command that was to run there has been sent.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct CatchUpFailed(pub String);
+
 /// The proxy's own error numbers. Servers use none from 9000 on.
 pub mod code {
     /// No server could be reached within the connect budget.

@@ -5,12 +5,14 @@
 
 mod explain;
 mod forward;
+mod log;
 mod pin;
 mod rules;
 mod statement;
 
 pub use explain::{Explain, Note};
-pub use forward::FastForward;
+pub use forward::{FastForward, StatementIds};
+pub use log::{Expected, LogEntry, Lsn, SessionLog, This, Tied};
 pub use pin::Pin;
 pub use rules::{Multiplex, RuleVerdict};
 pub use statement::Statement;

@@ -17,6 +17,8 @@ pub trait FilterFactory: 'static {
     const NEEDS: &'static [&'static str] = &[];
     /// Facts it attaches for the filters below.
     const GIVES: &'static [&'static str] = &[];
+    /// The filter without which it must not be, in the chain's `backend` list.
+    const WANTS_BELOW: Option<&'static str> = None;
     /// Which of a chain's lists it belongs in.
     const PART: Part = Part::Session;
 
@@ -87,12 +89,17 @@ pub struct Entry {
     pub gives: &'static [&'static str],
     /// Where it belongs.
     pub part: Part,
+    /// See [`FilterFactory::WANTS_BELOW`].
+    pub wants_below: Option<&'static str>,
     schema: fn(&mut SchemaGenerator) -> Schema,
     build: Box<Build>,
 }
 
 /// Checks a filter's settings and makes its layer; what is wrong with them is noted.
 type Build = dyn Fn(&Settings, &mut Mistakes) -> Option<Built> + Send + Sync;
+
+/// Needs, gives, part, and what it wants below.
+type Place = (&'static [&'static str], &'static [&'static str], Part, Option<&'static str>);
 
 /// A filter with its settings.
 pub(crate) struct Built {
@@ -113,7 +120,8 @@ impl Registry {
             let gives = F::gives(&config);
             Ok(Built { layer: F::build(config)?.into_layer(), gives })
         };
-        self.insert::<F::Config>(F::NAME, F::NEEDS, F::GIVES, F::PART, F::read, build)
+        let place = (F::NEEDS, F::GIVES, F::PART, F::WANTS_BELOW);
+        self.insert::<F::Config>(F::NAME, place, F::read, build)
     }
 
     /// Adds somebody else's tower layer under `name`.
@@ -133,7 +141,7 @@ impl Registry {
     {
         let build = move |config| Ok(Built { layer: build(config)?.into_layer(), gives: &[] });
         let read = |settings: &Settings, mistakes: &mut Mistakes| settings.deserialize(mistakes);
-        self.insert::<C>(name, &[], &[], Part::Either, read, build)
+        self.insert::<C>(name, (&[], &[], Part::Either, None), read, build)
     }
 
     /// The filter of that name.
@@ -149,9 +157,7 @@ impl Registry {
     fn insert<C: DeserializeOwned + JsonSchema + 'static>(
         mut self,
         name: &'static str,
-        needs: &'static [&'static str],
-        gives: &'static [&'static str],
-        part: Part,
+        (needs, gives, part, wants_below): Place,
         read: impl Fn(&Settings, &mut Mistakes) -> Option<C> + Send + Sync + 'static,
         build: impl Fn(C) -> Result<Built, BoxError> + Send + Sync + 'static,
     ) -> Self {
@@ -160,7 +166,7 @@ impl Registry {
             build(config).map_err(|e| mistakes.push(settings.mistake(format!("{name}: {e}")))).ok()
         });
         let schema = |generator: &mut SchemaGenerator| C::json_schema(generator);
-        let before = self.0.insert(name, Entry { needs, gives, part, schema, build });
+        let before = self.0.insert(name, Entry { needs, gives, part, wants_below, schema, build });
         assert!(before.is_none(), "two filters are named {name:?}");
         self
     }

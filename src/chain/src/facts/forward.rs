@@ -11,6 +11,14 @@ pub struct FastForward {
     pub stays: bool,
 }
 
+/// Statement ids of the session, and the server's id of each on the connection that is handed
+/// over; on the reply, beside the handover. Writer: `catch-up`; reader: the forwarder.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StatementIds(pub Vec<(u32, u32)>);
+
 impl Fact for FastForward {
     const NAME: &'static str = "fast-forward";
+}
+impl Fact for StatementIds {
+    const NAME: &'static str = "statement-ids";
 }

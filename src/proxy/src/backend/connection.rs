@@ -35,6 +35,11 @@ pub(crate) struct Connection(Lend<Wire>);
 #[error("the server closed the connection before its reply ended")]
 pub(crate) struct Closed;
 
+/// The connection was lost in the middle of a command.
+#[derive(Debug, thiserror::Error)]
+#[error("the connection to the server was lost")]
+pub(crate) struct Interrupted;
+
 struct Wire {
     /// Gone once the connection has been given back or closed.
     link: Option<Box<Link>>,
@@ -70,7 +75,7 @@ impl Service<Command> for Connection {
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
         let wire = std::task::ready!(self.0.poll_home(cx))?;
         if wire.state != State::Clean {
-            return Poll::Ready(Err(Error::backend("the connection to the server was lost")));
+            return Poll::Ready(Err(Error::backend(Interrupted)));
         }
         let Wire { link: Some(link), .. } = wire else {
             return Poll::Ready(Err(Error::backend("the connection is closed")));

@@ -1,5 +1,7 @@
 //! The bottom of the session's stack: the connections that the session holds.
 
+mod again;
+
 use super::{
     Backend, Backends,
     connect::ConnectError,
@@ -16,8 +18,8 @@ use crate::{
 };
 use chain::{
     Chain, Command, Error, Reply, Result, Session, Stack,
-    error::code,
-    facts::{Fact, FastForward, RuleVerdict, ServedBy, Target},
+    error::{CatchUpFailed, code},
+    facts::{Fact, FastForward, Lsn, RuleVerdict, ServedBy, SessionLog, Target, Tied},
     lend::Lend,
     topology::InUse,
 };
@@ -58,6 +60,14 @@ struct State {
     held: SmallVec<[Held; 1]>,
     /// The session has the connection that it was given, and gets no other.
     alone: bool,
+    /// What the session sets is in a log: a connection can be replaced by another.
+    keeps_state: bool,
+    /// See [`SessionLog::generation`].
+    generation: u32,
+    /// The server of the connection used last.
+    last: Option<u32>,
+    /// Something of the session's is gone for good.
+    lost: bool,
 }
 
 /// One connection of the session, with the backend filters on top.
@@ -65,6 +75,10 @@ pub(super) struct Held {
     target: Target,
     pub(super) stack: Stack,
     pub(super) ids: Ids,
+    /// It has state that no other connection can be given.
+    tied: bool,
+    /// Where the log ended that it was sent last.
+    head: Lsn,
     _attached: InUse,
 }
 
@@ -73,7 +87,7 @@ impl Dispatch {
     /// `account`.
     pub(crate) fn stack(shared: Arc<Shared>, account: Account, id: u32) -> Stack {
         let me = shared.sessions.register(id, account);
-        let state = State { shared, me, held: SmallVec::new(), alone: false };
+        let state = State::new(shared, me, false);
         Stack::new(Self(Lend::new(state)))
     }
 
@@ -86,7 +100,7 @@ impl Dispatch {
         link: Link,
     ) -> Stack {
         let me = shared.sessions.register(id, account);
-        let mut state = State { shared, me, held: SmallVec::new(), alone: true };
+        let mut state = State::new(shared, me, true);
         // Nobody else knows of the session yet.
         let _ = state.hold(target, link);
         Stack::new(Self(Lend::new(state)))
@@ -99,14 +113,22 @@ impl Service<Command> for Dispatch {
     type Future = Pin<Box<dyn Future<Output = Result<Reply>> + Send>>;
 
     /// Fails once one of the session's connections is beyond use: what the session had set there
-    /// is gone with it.
+    /// is gone with it. Where that is in a log, an idle connection is let go instead.
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
         let state = ready!(self.0.poll_home(cx))?;
+        if state.lost {
+            return Poll::Ready(Err(Error::backend("the session's state was lost")));
+        }
+        let mut at = 0;
+        while at < state.held.len() {
+            match ready!(state.held[at].stack.poll_ready(cx)) {
+                Ok(()) => at += 1,
+                Err(error) if state.can_replace(at, &error) => state.let_go(at),
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
         if state.held.is_empty() && Pin::new(&mut state.me.ended).poll(cx).is_ready() {
             return Poll::Ready(Err(Error::backend(Killed)));
-        }
-        for held in &mut state.held {
-            ready!(held.stack.poll_ready(cx))?;
         }
         Poll::Ready(Ok(()))
     }
@@ -117,43 +139,26 @@ impl Service<Command> for Dispatch {
             let Some(target) = command.fact::<Target>().cloned() else {
                 return Err(Error::filter("no filter has said which server this command goes to"));
             };
+            if state.keeps_state && state.prepare(&command, &target) {
+                return state.close_everywhere(&command).await;
+            }
             let held = state.held.iter().position(|held| held.is_at(&target));
             let at = match held {
                 Some(at) => state.again(at),
-                // In a box of its own: it is large, and needed once.
-                None => Box::pin(state.open(target, &command)).await?,
-            };
-            let State { held, me, shared, alone } = &mut *state;
-            let held = &mut held[at];
-            let served_by = ServedBy(held.target.clone());
-            if command.fact::<FastForward>().is_some() {
-                let reply = held.stack.call(command).await?;
-                if !reply.is_handover() {
-                    return Ok(reply.with(served_by));
-                }
-                let prepared = state.held.iter().any(|held| !held.ids.lease.prepared.is_empty());
-                // The others go back to their pools.
-                state.held.clear();
-                return Ok(reply.with(served_by).with(Prepared(prepared)));
-            }
-            let verdict = command.fact::<RuleVerdict>().filter(|_| !*alone);
-            let timeout = verdict.and_then(|verdict| verdict.timeout);
-            if let Some(hostgroup) = verdict.and_then(|verdict| verdict.mirror) {
-                shared.mirrors.send(hostgroup, &command, &me.entry.account);
-            }
-            let reply = match timeout {
-                None => ids::exchange(held, me, command).await,
-                Some(limit) => {
-                    let (lease, account) = (held.ids.lease.clone(), me.entry.account.clone());
-                    let reply = ids::exchange(held, me, command);
-                    // In a box of its own: few commands have one.
-                    Box::pin(deadline::within(limit, lease, account, reply)).await
+                None => {
+                    state.may_open(&command)?;
+                    // In a box of its own: it is large, and needed once.
+                    Box::pin(state.open(target, &command)).await?
                 }
             };
-            match reply {
-                Ok(reply) => Ok(reply.with(served_by)),
-                Err(_) if me.entry.killed.load(Relaxed) => Err(Error::backend(Killed)),
-                Err(error) => Err(error),
+            let spare = state.spare(at, &command);
+            match (state.run(at, command).await, spare) {
+                (Err(error), Some(spare)) => Box::pin(state.recover(at, spare, error)).await,
+                (Err(error), None) => {
+                    state.lost |= error.cause::<CatchUpFailed>().is_some();
+                    Err(error)
+                }
+                (reply, _) => reply,
             }
         })
     }
@@ -166,6 +171,58 @@ impl Held {
 }
 
 impl State {
+    fn new(shared: Arc<Shared>, me: Registered, alone: bool) -> Self {
+        let keeps_state = !alone && shared.chain.gives(SessionLog::NAME);
+        let held = SmallVec::new();
+        Self { shared, me, held, alone, keeps_state, generation: 0, last: None, lost: false }
+    }
+
+    /// Sends a command on one of the connections, which is ready for it.
+    async fn run(&mut self, at: usize, command: Command) -> Result<Reply> {
+        let Self { held, me, shared, alone, last, keeps_state, .. } = self;
+        let one = &mut held[at];
+        if *keeps_state {
+            one.head = command.fact::<SessionLog>().map_or(one.head, again::head);
+            *last = Some(one.target.server.id);
+            match command.fact::<Tied>() {
+                Some(Tied(true)) => one.tied = true,
+                Some(Tied(false)) => held.iter_mut().for_each(|held| held.tied = false),
+                None => {}
+            }
+        }
+        let one = &mut held[at];
+        let served_by = ServedBy(one.target.clone());
+        if command.fact::<FastForward>().is_some() {
+            let reply = one.stack.call(command).await?;
+            if !reply.is_handover() {
+                return Ok(reply.with(served_by));
+            }
+            let prepared = held.iter().any(|held| !held.ids.lease.prepared.is_empty());
+            // The others go back to their pools.
+            held.clear();
+            return Ok(reply.with(served_by).with(Prepared(prepared)));
+        }
+        let verdict = command.fact::<RuleVerdict>().filter(|_| !*alone);
+        let timeout = verdict.and_then(|verdict| verdict.timeout);
+        if let Some(hostgroup) = verdict.and_then(|verdict| verdict.mirror) {
+            shared.mirrors.send(hostgroup, &command, &me.entry.account);
+        }
+        let reply = match timeout {
+            None => ids::exchange(one, me, command).await,
+            Some(limit) => {
+                let (lease, account) = (one.ids.lease.clone(), me.entry.account.clone());
+                let reply = ids::exchange(one, me, command);
+                // In a box of its own: few commands have one.
+                Box::pin(deadline::within(limit, lease, account, reply)).await
+            }
+        };
+        match reply {
+            Ok(reply) => Ok(reply.with(served_by)),
+            Err(_) if me.entry.killed.load(Relaxed) => Err(Error::backend(Killed)),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Notes that the connection is the one used last, where there are several.
     fn again(&self, at: usize) -> usize {
         if self.held.len() > 1 {
@@ -199,15 +256,19 @@ impl State {
         link.lease = Some(lease.clone());
         let _attached = InUse::connection(target.server.clone());
         let stack = self.shared.chain.backend(Connection::stack(link));
-        self.held.push(Held { target, stack, ids, _attached });
+        self.held.push(Held { target, stack, ids, tied: false, head: 0, _attached });
         self.me.entry.attach(lease)
     }
 
     /// Tries the named server, then the others of its hostgroup, again and again until the budget
     /// is used up. Nothing has been sent, so each of them is as good.
     async fn attach(&mut self, target: Target, command: &Command) -> Result<(Link, Target)> {
-        let session = command.session();
+        let mut session = command.session().clone();
         let enters = command.asker() == LOGIN;
+        if command.fact::<SessionLog>().is_some_and(|log| log.schemaless) {
+            session.update(|view| view.schema = None);
+        }
+        let session = &session;
         let settings = &self.shared.settings;
         let started = Instant::now();
         let deadline = started + settings.connect_budget;

@@ -12,7 +12,11 @@ use super::{
 use crate::{buffer, config::Account, stream::Stream};
 use bytes::{Bytes, BytesMut};
 use chain::End;
-use std::{io, sync::Arc, time::Instant};
+use std::{
+    io,
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::Instant,
+};
 use tokio::{io::AsyncWriteExt, sync::OwnedSemaphorePermit};
 use wire::{
     attributes::Attributes,
@@ -21,6 +25,7 @@ use wire::{
     command::{CommandCode, Query},
     err::ErrPacket,
     packet::{Message, put_packet, take_message},
+    status::Status,
 };
 
 /// An open connection on which a login has succeeded, with nothing sent and nothing unread.
@@ -120,10 +125,14 @@ impl Link {
         let _ = self.io.shutdown().await;
     }
 
-    /// Notes what a command has done to the prepared statements.
+    /// Notes what a command has done to the prepared statements, and to the transaction.
     pub(super) fn counts(&self, change: Change, end: &End) {
         if let Some(lease) = &self.lease {
             lease.prepared.done(change, end);
+            if let Some(status) = end.status {
+                let open = Status::IN_TRANS | Status::IN_TRANS_READONLY;
+                lease.in_transaction.store(!(status & open).is_empty(), Relaxed);
+            }
         }
     }
 

@@ -54,6 +54,8 @@ pub(crate) struct Lease {
     pub(crate) thread_id: u32,
     pub(crate) gate: Gate,
     pub(crate) prepared: Tally,
+    /// A transaction was open when the last reply ended.
+    pub(crate) in_transaction: AtomicBool,
 }
 
 /// The session's connection was killed by a client of the proxy.
@@ -124,6 +126,11 @@ impl Entry {
         place.end.is_some()
     }
 
+    /// The session has let go of a connection.
+    pub(crate) fn detach(&self, lease: &Arc<Lease>) {
+        self.lock().leases.retain(|one| !Arc::ptr_eq(one, lease));
+    }
+
     /// The session uses a connection again after another.
     pub(crate) fn uses(&self, lease: &Arc<Lease>) {
         let mut place = self.lock();
@@ -157,7 +164,8 @@ impl Entry {
 
 impl Lease {
     pub(crate) fn new(backend: Arc<Backend>, thread_id: u32) -> Self {
-        Self { backend, thread_id, gate: Gate::default(), prepared: Tally::default() }
+        let (gate, prepared) = (Gate::default(), Tally::default());
+        Self { backend, thread_id, gate, prepared, in_transaction: AtomicBool::new(false) }
     }
 }
 

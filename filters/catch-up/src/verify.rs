@@ -1,0 +1,44 @@
+//! Whether a session command has done on this connection what it did where it was executed first.
+
+use bytes::Bytes;
+use chain::{
+    Answer,
+    facts::{Expected, LogEntry},
+};
+use wire::{capability::Capabilities, command::statement::PrepareOk, packet::HEADER_LEN};
+
+/// What a reply says of an entry.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It has done the same.
+    Same,
+    /// The statement is prepared here under the server's id.
+    Prepared { id: u32, server: u32 },
+    /// The statement cannot be executed here; nothing else is lost. The ERR packet, without its
+    /// header, says why; empty if the statement is another here.
+    Broken { id: u32, error: Bytes },
+    /// This connection is not in the session's state. The ERR packet, without its header.
+    Other(Bytes),
+}
+
+/// Compares a reply with what the log expects.
+pub(crate) fn verify(entry: &LogEntry, answer: &Answer) -> Verdict {
+    let error =
+        || answer.end.packet.get(HEADER_LEN..).map(Bytes::copy_from_slice).unwrap_or_default();
+    let failed = answer.end.error.is_some();
+    match entry.expected {
+        Expected::Anything => Verdict::Same,
+        Expected::Success if failed => Verdict::Other(error()),
+        Expected::Success => Verdict::Same,
+        Expected::Statement { id, .. } if failed => Verdict::Broken { id, error: error() },
+        Expected::Statement { id, parameters } => {
+            let first =
+                [&answer.packets, &answer.end.packet].into_iter().find(|run| !run.is_empty());
+            let payload = first.and_then(|run| run.get(HEADER_LEN..)).unwrap_or_default();
+            match PrepareOk::decode(payload, Capabilities::EMPTY) {
+                Ok(ok) if ok.parameters == parameters => Verdict::Prepared { id, server: ok.id },
+                _ => Verdict::Broken { id, error: Bytes::new() },
+            }
+        }
+    }
+}

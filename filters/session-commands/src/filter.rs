@@ -1,0 +1,518 @@
+//! The filter, in one session.
+
+use crate::{
+    Config, Overflow,
+    cell::{self, Cell},
+    log::{Entry, Log},
+    plan::{Known, Plan},
+    reading::{self, Change},
+    statements::Statements,
+    ties::{Cause, Ties},
+};
+use bytes::Bytes;
+use chain::{
+    Command, Error, Filter, Frame, Next, Reply, Result, Session,
+    command::Asker,
+    error::code,
+    facts::{Expected, Pin, ServedBy, SessionLog, Statement, Target, This, Tied},
+};
+use sql::Class;
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+};
+use wire::{
+    capability::Capabilities,
+    command::{
+        CommandCode, Execute,
+        statement::{LAST_PREPARED, PrepareOk, statement_id},
+    },
+    err::{ErrPacket, codes},
+    packet::HEADER_LEN,
+    status::Status,
+};
+
+/// What the filter knows of its session.
+pub(crate) struct SessionCommands {
+    config: Config,
+    log: Log,
+    ties: Ties,
+    statements: Statements,
+    /// Cells that one connection has, and where it is.
+    local: Vec<Cell>,
+    local_at: Option<Target>,
+    /// Statements that are prepared under names; `None` if the text is not known.
+    texts: HashMap<Cell, Option<Bytes>>,
+    /// Where the last command ran, and the last that may have written.
+    last: Option<Target>,
+    last_write: Option<Target>,
+    /// Where the log says that the session is. `None` before its first command.
+    schema: Option<Option<Bytes>>,
+    generation: u32,
+    schemaless: bool,
+    /// What the dispatcher has last heard of whether the session is tied.
+    told: bool,
+    pending: Option<Pending>,
+}
+
+/// A command whose reply may still be on its way.
+struct Pending {
+    plan: Plan,
+    this: Option<This>,
+    target: Option<Target>,
+    outcome: Arc<OnceLock<Outcome>>,
+}
+
+/// How a reply has ended.
+struct Outcome {
+    error: Option<u16>,
+    status: Option<Status>,
+    /// The beginning of the reply.
+    head: Vec<u8>,
+}
+
+/// A header and the first packet of a reply to COM_STMT_PREPARE.
+const HEAD: usize = HEADER_LEN + 13;
+
+/// Names that are prepared as text, and cells of one connection, at most: beyond it the session is
+/// tied.
+const NAMES: usize = 1024;
+
+impl Filter for SessionCommands {
+    async fn handle(&mut self, mut command: Command, next: Next<'_>) -> Result<Reply> {
+        self.settle(command.session());
+        if self.is_over_limit(&command) {
+            let text = "Can't create more than max_prepared_stmt_count statements";
+            let refusal = ErrPacket::new(codes::ER_MAX_PREPARED_STMT_COUNT_REACHED, text);
+            return Ok(Reply::err(&command, &refusal));
+        }
+        let plan = self.plan(&mut command);
+        self.overflow(&plan)?;
+        let writes = self.pin(&mut command, &plan);
+        let this = self.note(&mut command, &plan);
+        let reply = next.run(command).await?;
+        let target = reply.fact().map(|ServedBy(target)| target);
+        if let Some(target) = target {
+            self.ran(target, writes);
+        }
+        if plan.is_nothing() && this.is_none() && !self.ties.has(Cause::OneShot) {
+            return Ok(reply);
+        }
+        let target = target.cloned();
+        let (reply, outcome) = watch(reply);
+        self.pending = Some(Pending { plan, this, target, outcome });
+        Ok(reply)
+    }
+}
+
+/// Notes how a reply ends, and how it begins.
+fn watch(reply: Reply) -> (Reply, Arc<OnceLock<Outcome>>) {
+    let outcome = Arc::new(OnceLock::new());
+    let (seen, mut head) = (outcome.clone(), Vec::new());
+    let reply = reply.map_body(|body| {
+        body.map(move |frame| {
+            match &frame {
+                Frame::Packets(run) => {
+                    head.extend(run.iter().copied().take(HEAD - head.len().min(HEAD)));
+                }
+                Frame::End(end) => {
+                    head.extend(end.packet.iter().copied().take(HEAD - head.len().min(HEAD)));
+                    let head = std::mem::take(&mut head);
+                    // There is one end.
+                    let _ = seen.set(Outcome { error: end.error, status: end.status, head });
+                }
+                Frame::Upload(_) => {}
+            }
+            frame
+        })
+    });
+    (reply, outcome)
+}
+
+impl SessionCommands {
+    pub(crate) fn new(config: Config) -> Self {
+        Self {
+            config,
+            log: Log::default(),
+            ties: Ties::default(),
+            statements: Statements::default(),
+            local: Vec::new(),
+            local_at: None,
+            texts: HashMap::new(),
+            last: None,
+            last_write: None,
+            schema: None,
+            generation: 0,
+            schemaless: false,
+            told: false,
+            pending: None,
+        }
+    }
+
+    /// What the command does to the session if it succeeds.
+    fn plan(&mut self, command: &mut Command) -> Plan {
+        let mut plan = Plan::default();
+        match command.code() {
+            CommandCode::QUERY => {
+                if let Some(statement) = command.fact::<Statement>() {
+                    self.text(&mut plan, statement);
+                }
+            }
+            CommandCode::INIT_DB => {
+                let payload = Bytes::copy_from_slice(command.payload());
+                // The login puts the session into its schema, which is where connections begin.
+                if command.asker() == Asker::Client {
+                    plan.entries.push(init_db(payload));
+                }
+            }
+            CommandCode::SET_OPTION => plan.entries.push(Entry {
+                code: CommandCode::SET_OPTION,
+                payload: Bytes::copy_from_slice(command.payload()),
+                expected: Expected::Success,
+                reads: Vec::new(),
+                writes: vec![cell::MULTI_STATEMENTS.into()],
+            }),
+            CommandCode::RESET_CONNECTION => plan.resets = true,
+            CommandCode::STMT_PREPARE => {
+                let text = Bytes::copy_from_slice(command.payload());
+                plan.prepares = Some((self.statements.next_id(), text));
+            }
+            _ => self.about_statement(&mut plan, command),
+        }
+        plan
+    }
+
+    /// What a text does that runs now: as COM_QUERY, or as a prepared statement.
+    fn text(&self, plan: &mut Plan, statement: &Statement) {
+        let found = statement.get();
+        let plain = matches!(found.class, Class::Read | Class::Show | Class::Explain);
+        plan.consumes = consumes(found.class, statement.text());
+        if plain && found.needs.is_none() && !found.multi {
+            return;
+        }
+        let (text, dialect) = (statement.text(), statement.dialect());
+        let known = Known { local: &self.local, texts: &self.texts };
+        if !found.multi {
+            return plan.statement(found, text, dialect, &known);
+        }
+        for part in reading::parts(text, dialect) {
+            plan.statement(&sql::statement(part, dialect), part, dialect, &known);
+        }
+        plan.several = true;
+    }
+
+    fn about_statement(&mut self, plan: &mut Plan, command: &mut Command) {
+        let Some(id) = statement_id(command.whole()) else { return };
+        let name: Box<str> = id.to_string().into();
+        match command.code() {
+            CommandCode::STMT_EXECUTE | CommandCode::STMT_BULK_EXECUTE => {
+                plan.ties.push(Change::Untie(Cause::Cursor, name.clone()));
+                plan.ties.push(Change::Untie(Cause::LongData, name));
+                if self.ties.is_empty() {
+                    plan.ties.clear();
+                }
+                self.statements.complete(id, command);
+                if let Some(statement) = command.fact::<Statement>() {
+                    self.text(plan, statement);
+                    plan.bind(reading::has_parameters(statement.text(), statement.dialect()));
+                }
+                let cursor = Execute::decode(command.whole()).is_ok_and(|it| it.wants_cursor());
+                plan.opens_cursor = cursor.then_some(id);
+            }
+            CommandCode::STMT_SEND_LONG_DATA => plan.ties.push(Change::Tie(Cause::LongData, name)),
+            CommandCode::STMT_FETCH => plan.fetches = Some(id),
+            CommandCode::STMT_RESET | CommandCode::STMT_CLOSE => {
+                if !self.ties.is_empty() {
+                    plan.ties.push(Change::Untie(Cause::Cursor, name.clone()));
+                    plan.ties.push(Change::Untie(Cause::LongData, name));
+                }
+                if command.code() == CommandCode::STMT_CLOSE && id != LAST_PREPARED {
+                    self.log.close(id);
+                    self.statements.remove(id);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Sends the command where the state is that it needs. Whether it may write.
+    fn pin(&self, command: &mut Command, plan: &Plan) -> bool {
+        let executes =
+            !matches!(command.code(), CommandCode::STMT_PREPARE | CommandCode::STMT_CLOSE);
+        let found = command.fact::<Statement>().filter(|_| executes);
+        let executed = found.and_then(|found| self.executed(found));
+        let found = executed.as_ref().or(found.map(Statement::get));
+        let needs = found.map(|found| found.needs).unwrap_or_default();
+        let writes = found.is_some_and(|found| {
+            matches!(
+                found.class,
+                Class::Write | Class::Ddl | Class::Call | Class::Execute | Class::Unknown
+            )
+        });
+        let pin = if let Some((target, cause)) = self.ties.get() {
+            Some((target, cause.name()))
+        } else if plan.names_local {
+            self.local_at.as_ref().map(|target| (target, "a user variable of one connection"))
+        } else if needs.last_write {
+            self.last_write.as_ref().map(|target| (target, "the last insert id"))
+        } else if needs.last_used {
+            self.last.as_ref().map(|target| (target, "what the last statement has left"))
+        } else {
+            None
+        };
+        if let Some((target, cause)) = pin {
+            let target = target.clone();
+            command.note(Pin { target, cause });
+        }
+        writes
+    }
+
+    /// What EXECUTE runs by its name.
+    fn executed(&self, statement: &Statement) -> Option<sql::Statement> {
+        if self.texts.is_empty() || statement.get().class != Class::Execute {
+            return None;
+        }
+        let name = reading::name_behind(statement.text(), statement.dialect());
+        let text = self.texts.get(&cell::prepared(name))?.as_ref()?;
+        Some(sql::statement(text, statement.dialect()))
+    }
+
+    /// Attaches the log, and the command's place in it.
+    fn note(&mut self, command: &mut Command, plan: &Plan) -> Option<This> {
+        let places = plan.entries.len() + usize::from(plan.prepares.is_some())
+            // With the schema that a connection keeps.
+            + 2 * usize::from(plan.resets);
+        let lsn = (0..places).map(|_| self.log.reserve()).last();
+        let this =
+            lsn.map(|lsn| This { lsn, statement: plan.prepares.as_ref().map(|(id, _)| *id) });
+        if this.is_some() || !self.log.is_empty() || self.generation > 0 {
+            let (entries, generation, schemaless) =
+                (self.log.snapshot(), self.generation, self.schemaless);
+            command.note(SessionLog { entries, this, generation, schemaless });
+        }
+        let tied = !self.ties.is_empty() || self.local_at.is_some();
+        if plan.ties() {
+            command.note(Tied(true));
+            self.told = true;
+        } else if tied != self.told {
+            command.note(Tied(tied));
+            self.told = tied;
+        }
+        this
+    }
+
+    fn ran(&mut self, target: &Target, writes: bool) {
+        let is_other = |known: &Option<Target>| {
+            known.as_ref().is_none_or(|known| known.server.id != target.server.id)
+        };
+        if is_other(&self.last) {
+            self.last = Some(target.clone());
+        }
+        if writes && is_other(&self.last_write) {
+            self.last_write = Some(target.clone());
+        }
+    }
+
+    fn is_over_limit(&self, command: &Command) -> bool {
+        command.code() == CommandCode::STMT_PREPARE
+            && self.log.prepared_bytes + command.payload().len() > self.config.max_prepared_bytes
+    }
+
+    /// Makes room for what the plan would add, as configured.
+    fn overflow(&mut self, plan: &Plan) -> Result<()> {
+        if plan.entries.is_empty() || self.ties.has(Cause::FullLog) {
+            return Ok(());
+        }
+        let bytes: usize = plan.entries.iter().map(|entry| entry.payload.len()).sum();
+        let Config { max_entries, max_bytes, overflow, .. } = self.config;
+        let full = |log: &Log| {
+            log.plain + plan.entries.len() > max_entries || log.bytes + bytes > max_bytes
+        };
+        if !full(&self.log) {
+            return Ok(());
+        }
+        match (overflow, &self.last) {
+            (Overflow::Close, _) => {
+                let text = "this session has set more than the proxy keeps";
+                Err(Error::client(text).with_code(code::FILTER, *b"HY000"))
+            }
+            (Overflow::ForgetOldest, _) => {
+                while full(&self.log) && self.log.forget_oldest() {}
+                Ok(())
+            }
+            (Overflow::Pin, Some(last)) => {
+                let last = last.clone();
+                tracing::warn!(server = %last.server.name, "the log of a session is full, it stays");
+                self.ties.change(Change::Tie(Cause::FullLog, "".into()), &last);
+                Ok(())
+            }
+            (Overflow::Pin, None) => Ok(()),
+        }
+    }
+
+    /// Takes in what the command before has done.
+    fn settle(&mut self, session: &Session) {
+        let before = self.schema.get_or_insert_with(|| session.schema.clone()).clone();
+        let mut moves = false;
+        if let Some(pending) = self.pending.take()
+            && let Some(outcome) = pending.outcome.get()
+            && let Some(target) = &pending.target
+        {
+            moves = self.done(&pending.plan, pending.this, target, outcome, session);
+        }
+        if session.current_schema == before {
+            return;
+        }
+        self.schema = Some(session.current_schema.clone());
+        match &session.current_schema {
+            _ if moves => {}
+            Some(name) => {
+                let lsn = self.log.reserve();
+                self.log.append(lsn, init_db(name.clone()));
+            }
+            None => {
+                self.log.forget(cell::SCHEMA);
+                self.schemaless = true;
+                self.generation += 1;
+            }
+        }
+    }
+
+    /// Takes in one command. Whether the log says where it has moved the session.
+    fn done(
+        &mut self,
+        plan: &Plan,
+        this: Option<This>,
+        target: &Target,
+        outcome: &Outcome,
+        session: &Session,
+    ) -> bool {
+        let mut change = |change: &Change| self.ties.change(change.clone(), target);
+        if outcome.error.is_some() {
+            if plan.several {
+                change(&Change::Tie(Cause::Unknown, "".into()));
+            }
+            self.failed(plan);
+            return false;
+        }
+        plan.ties.iter().for_each(&mut change);
+        let status = outcome.status.unwrap_or_default();
+        if let Some(id) = plan.opens_cursor.filter(|_| status.contains(Status::CURSOR_EXISTS)) {
+            change(&Change::Tie(Cause::Cursor, id.to_string().into()));
+        }
+        if let Some(id) = plan.fetches.filter(|_| status.contains(Status::LAST_ROW_SENT)) {
+            change(&Change::Untie(Cause::Cursor, id.to_string().into()));
+        }
+        if plan.consumes && !session.in_transaction() {
+            change(&Change::UntieAll(Cause::OneShot));
+        }
+        if plan.resets {
+            self.reset(this, session);
+            return true;
+        }
+        if plan.sets_last_insert_id {
+            self.last_write = Some(target.clone());
+        }
+        for (cell, text) in &plan.texts {
+            self.texts.insert(cell.clone(), text.clone());
+        }
+        for cell in &plan.local {
+            if !self.local.contains(cell) {
+                self.local.push(cell.clone());
+            }
+            self.local_at.get_or_insert_with(|| target.clone());
+        }
+        if self.local.len().max(self.texts.len()) > NAMES {
+            self.ties.change(Change::Tie(Cause::Unknown, "".into()), target);
+        }
+        let Some(this) = this else { return false };
+        self.learn(plan, this, outcome)
+    }
+
+    /// Writes what has succeeded to the log.
+    fn learn(&mut self, plan: &Plan, this: This, outcome: &Outcome) -> bool {
+        if let Some((id, text)) = &plan.prepares {
+            self.prepared(this, *id, text, outcome);
+        }
+        let first = this.lsn + 1 - plan.entries.len() as u64;
+        let mut moves = false;
+        for (entry, lsn) in plan.entries.iter().zip(first..) {
+            moves |= entry.writes.iter().any(|cell| &**cell == cell::SCHEMA);
+            self.local.retain(|local| !entry.writes.contains(local));
+            if !self.ties.has(Cause::FullLog) {
+                self.log.append(lsn, entry.clone());
+            }
+        }
+        if self.local.is_empty() {
+            self.local_at = None;
+        }
+        moves
+    }
+
+    fn prepared(&mut self, this: This, id: u32, text: &Bytes, outcome: &Outcome) {
+        let Some(payload) = outcome.head.get(HEADER_LEN..) else { return };
+        let Ok(ok) = PrepareOk::decode(payload, Capabilities::EMPTY) else { return };
+        let parameters = ok.parameters;
+        self.statements.add(id, parameters);
+        if self.ties.has(Cause::FullLog) {
+            return;
+        }
+        let reads = [cell::SCHEMA, cell::CLIENT, cell::CONNECTION, cell::SQL_MODE, cell::ROLE];
+        let reads = reads.map(Cell::from).to_vec();
+        let expected = Expected::Statement { id, parameters };
+        let (code, payload, writes) = (CommandCode::STMT_PREPARE, text.clone(), Vec::new());
+        self.log.append(this.lsn, Entry { code, payload, expected, reads, writes });
+    }
+
+    /// A PREPARE that fails drops the statement that had the name.
+    fn failed(&mut self, plan: &Plan) {
+        for (cell, text) in &plan.fragile {
+            self.texts.remove(cell);
+            if self.log.sets(cell) {
+                let lsn = self.log.reserve();
+                let (code, expected) = (CommandCode::QUERY, Expected::Anything);
+                let (reads, writes) = (Vec::new(), vec![cell.clone()]);
+                let payload = text.clone();
+                self.log.append(lsn, Entry { code, payload, expected, reads, writes });
+            }
+        }
+    }
+
+    /// Everything is as after the login, but for the schema and what a reset makes of the charset.
+    fn reset(&mut self, this: Option<This>, session: &Session) {
+        self.log.clear();
+        self.ties = Ties::default();
+        self.statements.clear();
+        self.local.clear();
+        self.local_at = None;
+        self.texts.clear();
+        self.last_write = None;
+        self.schema = Some(session.current_schema.clone());
+        let Some(This { lsn, .. }) = this else { return };
+        if session.current_schema != session.schema
+            && let Some(name) = &session.current_schema
+        {
+            self.log.append(lsn - 1, init_db(name.clone()));
+        }
+        let code = CommandCode::RESET_CONNECTION;
+        let (payload, expected) = (Bytes::new(), Expected::Success);
+        self.log
+            .append(lsn, Entry { code, payload, expected, reads: Vec::new(), writes: Vec::new() });
+    }
+}
+
+fn init_db(name: Bytes) -> Entry {
+    let (reads, writes) = (vec![cell::CLIENT.into()], vec![cell::SCHEMA.into()]);
+    let expected = Expected::Success;
+    Entry { code: CommandCode::INIT_DB, payload: name, expected, reads, writes }
+}
+
+/// Whether a statement may use up what is set for the next transaction. Measured: SET, USE, PREPARE,
+/// DO, and SELECT without tables do not.
+fn consumes(class: Class, text: &[u8]) -> bool {
+    match class {
+        Class::SetSession | Class::Use | Class::Prepare | Class::Deallocate => false,
+        Class::Read => text.windows(4).any(|word| word.eq_ignore_ascii_case(b"from")),
+        _ => sql::peek(text) != sql::Verb::Do,
+    }
+}

@@ -1,0 +1,430 @@
+//! Reading one statement: what it does to the session's state.
+
+use crate::{
+    cell::{self, Cell},
+    set,
+    ties::Cause,
+};
+use sql::{Dialect, Kind, Lexer, Token, Verb};
+
+/// What a statement does to the session's state.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Reading {
+    pub(crate) class: Class,
+    pub(crate) reads: Vec<Cell>,
+    pub(crate) writes: Vec<Cell>,
+    /// What to log instead of the text.
+    pub(crate) text: Option<Vec<u8>>,
+    /// Cells that hold something afterwards that only this connection has.
+    pub(crate) local: Vec<Cell>,
+    pub(crate) ties: Vec<Change>,
+}
+
+/// What becomes of a statement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Class {
+    /// Nothing of the session's (E).
+    #[default]
+    Other,
+    /// Every connection executes it (A, B).
+    Replayed,
+    /// The same, and what it reads and writes is not known (U).
+    Verbatim,
+    /// Evaluated once: what it sets is on this connection alone (C).
+    Once,
+    /// It gives LAST_INSERT_ID() another value.
+    LastInsertId,
+    /// For the next statement or transaction on this connection (D).
+    OneShot,
+    /// What it sets means something on this connection alone.
+    Local,
+}
+
+/// What a statement does to what ties the session to its connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    Tie(Cause, Box<str>),
+    Untie(Cause, Box<str>),
+    UntieAll(Cause),
+}
+
+impl Reading {
+    pub(crate) fn of(class: Class) -> Self {
+        Self { class, ..Self::default() }
+    }
+
+    pub(crate) fn reads<'a>(&mut self, cells: impl IntoIterator<Item = &'a str>) {
+        self.reads.extend(cells.into_iter().map(Cell::from));
+    }
+
+    pub(crate) fn writes<'a>(&mut self, cells: impl IntoIterator<Item = &'a str>) {
+        self.writes.extend(cells.into_iter().map(Cell::from));
+    }
+
+    /// Of two things that a statement does, the one that binds more counts.
+    pub(crate) fn raise(&mut self, class: Class) {
+        self.class = self.class.max(class);
+    }
+
+    /// A value that is evaluated once goes to `cell`, or to a system variable.
+    pub(crate) fn once(&mut self, cell: Option<&Cell>) {
+        match cell {
+            Some(cell) => {
+                self.raise(Class::Once);
+                self.local.push(cell.clone());
+            }
+            None => self.raise(Class::Local),
+        }
+    }
+
+    /// Not read fully. What binds it to its connection still does.
+    pub(crate) fn verbatim(mut self) -> Self {
+        self.raise(Class::Verbatim);
+        self.reads([cell::ANYTHING]);
+        self.writes([cell::ANYTHING]);
+        self
+    }
+
+    /// How the text itself is read depends on the session where it has more than plain letters;
+    /// what a string is, on the connection's charset if it becomes a `value`.
+    pub(crate) fn text_reads(&mut self, text: &[u8], value: bool) {
+        if !text.is_ascii() {
+            self.reads([cell::CLIENT]);
+        }
+        if text.iter().any(|byte| matches!(byte, b'\\' | b'"')) {
+            self.reads([cell::SQL_MODE]);
+        }
+        if value && text.iter().any(|byte| matches!(byte, b'\'' | b'"')) {
+            self.reads([cell::CONNECTION]);
+        }
+    }
+}
+
+/// Reads one statement, which nothing follows.
+pub(crate) fn read(text: &[u8], dialect: Dialect) -> Reading {
+    let mut words = Words::new(text, dialect);
+    let Some(first) = words.next() else { return Reading::default() };
+    let verb = sql::peek(words.of(first));
+    let mut reading = match verb {
+        Verb::Set => set::read(&mut words),
+        Verb::Use => {
+            let mut reading = Reading::of(Class::Replayed);
+            reading.writes([cell::SCHEMA]);
+            reading.text_reads(text, false);
+            reading
+        }
+        Verb::Prepare => prepare(&mut words),
+        Verb::Deallocate => deallocate(&mut words),
+        Verb::Drop if words.word_ahead() == "prepare" => deallocate(&mut words),
+        _ => Reading::default(),
+    };
+    // Which of its comments are code is the server's to say.
+    let versioned = dialect.server.is_none() && (contains(text, b"/*!") || contains(text, b"/*M!"));
+    if reading.class != Class::Other && (words.is_doubtful() || versioned) {
+        reading = reading.verbatim();
+    }
+    ties(verb, text, &mut words, &mut reading);
+    reading
+}
+
+fn prepare(words: &mut Words<'_>) -> Reading {
+    let mut reading = Reading::of(Class::Replayed);
+    let Some(name) = words.next() else { return reading.verbatim() };
+    reading.writes([&*cell::prepared(words.of(name))]);
+    reading.reads([cell::SCHEMA, cell::CLIENT, cell::CONNECTION, cell::SQL_MODE, cell::ROLE]);
+    words.next();
+    match words.next() {
+        Some(token) if token.kind == Kind::UserVariable => {
+            reading.reads([&*cell::user(words.of(token))]);
+        }
+        Some(token) if token.kind == Kind::String => {}
+        // MariaDB takes any expression.
+        _ => return reading.verbatim(),
+    }
+    reading
+}
+
+/// `{DEALLOCATE | DROP} PREPARE name`.
+fn deallocate(words: &mut Words<'_>) -> Reading {
+    let mut reading = Reading::of(Class::Replayed);
+    words.next();
+    let Some(name) = words.next() else { return reading.verbatim() };
+    reading.writes([&*cell::prepared(words.of(name))]);
+    reading
+}
+
+/// What ties the session to the connection that runs the statement.
+fn ties(verb: Verb, text: &[u8], words: &mut Words<'_>, reading: &mut Reading) {
+    let tie = |reading: &mut Reading, cause| reading.ties.push(Change::Tie(cause, "".into()));
+    match verb {
+        Verb::Create => {
+            let found = words.all_words();
+            let temporary = found.iter().take(3).any(|word| word == "temporary");
+            if temporary && let Some(name) = words.table_behind("table") {
+                reading.ties.push(Change::Tie(Cause::TemporaryTable, name));
+            }
+        }
+        Verb::Drop => {
+            for name in words.tables_dropped() {
+                reading.ties.push(Change::Untie(Cause::TemporaryTable, name));
+            }
+        }
+        Verb::Handler => handler(words, reading),
+        Verb::Call => reading.local.push(cell::ANYTHING.into()),
+        Verb::Xa => match words.word_ahead().as_str() {
+            "commit" | "rollback" => reading.ties.push(Change::UntieAll(Cause::Xa)),
+            "start" | "begin" => tie(reading, Cause::Xa),
+            _ => {}
+        },
+        _ => {}
+    }
+    reading.ties.extend(locks(text));
+}
+
+/// What a text with functions for locks in it does.
+pub(crate) fn locks(text: &[u8]) -> Option<Change> {
+    if !contains(text, b"_lock") {
+        return None;
+    }
+    if contains(text, b"get_lock") {
+        Some(Change::Tie(Cause::UserLock, "".into()))
+    } else {
+        contains(text, b"release_all_locks").then_some(Change::UntieAll(Cause::UserLock))
+    }
+}
+
+/// `HANDLER table OPEN [AS alias]`, `HANDLER alias CLOSE`.
+fn handler(words: &mut Words<'_>, reading: &mut Reading) {
+    let all = words.all_words();
+    match all.iter().position(|word| word == "open" || word == "close") {
+        Some(at) if all[at] == "open" => {
+            let name = all.last().filter(|_| at + 1 < all.len()).or(all.get(at.wrapping_sub(1)));
+            let name = name.map_or("", String::as_str);
+            reading.ties.push(Change::Tie(Cause::Handler, name.into()));
+        }
+        Some(at) => {
+            let name = all.get(at.wrapping_sub(1)).map_or("", String::as_str);
+            reading.ties.push(Change::Untie(Cause::Handler, name.into()));
+        }
+        None => {}
+    }
+}
+
+/// Whether `word`, in lower case, is somewhere in the text.
+fn contains(text: &[u8], word: &[u8]) -> bool {
+    text.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word))
+}
+
+/// User variables that a statement names, for one that may set them.
+pub(crate) fn user_variables(text: &[u8], dialect: Dialect) -> Vec<Cell> {
+    let tokens = Lexer::new(text, dialect).filter(|token| token.kind == Kind::UserVariable);
+    tokens.map(|token| cell::user(token.of(text))).collect()
+}
+
+/// Whether a statement that is no SET may set user variables.
+pub(crate) fn may_set(text: &[u8]) -> bool {
+    contains(text, b":=") || contains(text, b"into")
+}
+
+/// The name behind a statement's first word, or behind PREPARE.
+pub(crate) fn name_behind(text: &[u8], dialect: Dialect) -> &[u8] {
+    let mut tokens = Lexer::new(text, dialect).filter(Token::is_code).skip(1);
+    let name = tokens.find(|token| !token.of(text).eq_ignore_ascii_case(b"prepare"));
+    name.map_or(b"", |token| token.of(text))
+}
+
+/// The text of `PREPARE name FROM 'text'`, if it can be read without knowing how it is quoted.
+pub(crate) fn literal(text: &[u8], dialect: Dialect) -> Option<Vec<u8>> {
+    let mut strings = Lexer::new(text, dialect).filter(|token| token.kind == Kind::String);
+    let (string, None) = (strings.next()?.of(text), strings.next()) else { return None };
+    let [quote, inner @ .., _] = string else { return None };
+    let plain = !inner.contains(quote) && !inner.contains(&b'\\');
+    plain.then(|| inner.to_vec())
+}
+
+/// Whether a text has placeholders.
+pub(crate) fn has_parameters(text: &[u8], dialect: Dialect) -> bool {
+    Lexer::new(text, dialect).any(|token| token.kind == Kind::Placeholder)
+}
+
+/// The statements of a text.
+pub(crate) fn parts(text: &[u8], dialect: Dialect) -> Vec<&[u8]> {
+    let mut start = 0;
+    let mut parts = Vec::new();
+    for token in Lexer::new(text, dialect).filter(|token| token.kind == Kind::Semicolon) {
+        parts.push(&text[start..token.start]);
+        start = token.end;
+    }
+    parts.push(&text[start..]);
+    parts.retain(|part| Lexer::new(part, dialect).any(|token| token.is_code()));
+    parts
+}
+
+/// The tokens of one statement, comments left out.
+pub(crate) struct Words<'a> {
+    text: &'a [u8],
+    tokens: Vec<Token>,
+    at: usize,
+    doubtful: bool,
+}
+
+impl<'a> Words<'a> {
+    fn new(text: &'a [u8], dialect: Dialect) -> Self {
+        let mut lexer = Lexer::new(text, dialect);
+        let mut tokens: Vec<_> = lexer.by_ref().filter(Token::is_code).collect();
+        let doubtful = lexer.is_doubtful();
+        while tokens.last().is_some_and(|token| token.kind == Kind::Semicolon) {
+            tokens.pop();
+        }
+        Self { text, tokens, at: 0, doubtful }
+    }
+
+    pub(crate) fn is_doubtful(&self) -> bool {
+        self.doubtful
+    }
+
+    pub(crate) fn of(&self, token: Token) -> &'a [u8] {
+        token.of(self.text)
+    }
+
+    pub(crate) fn next(&mut self) -> Option<Token> {
+        let token = self.ahead()?;
+        self.at += 1;
+        Some(token)
+    }
+
+    pub(crate) fn ahead(&self) -> Option<Token> {
+        self.tokens.get(self.at).copied()
+    }
+
+    pub(crate) fn at_end(&self) -> bool {
+        self.at == self.tokens.len()
+    }
+
+    fn word(&self, at: usize) -> String {
+        let token = self.tokens.get(at).filter(|token| token.kind == Kind::Word);
+        token
+            .map(|token| String::from_utf8_lossy(self.of(*token)).to_lowercase())
+            .unwrap_or_default()
+    }
+
+    /// The word ahead in lower case; empty if there is something else.
+    pub(crate) fn word_ahead(&self) -> String {
+        self.word(self.at)
+    }
+
+    pub(crate) fn second_word(&self) -> String {
+        self.word(self.at + 1)
+    }
+
+    fn is_equals(&self, at: usize) -> bool {
+        let token = self.tokens.get(at).filter(|token| token.kind == Kind::Operator);
+        token.is_some_and(|token| matches!(self.of(*token), b"=" | b":="))
+    }
+
+    /// Whether a name and a sign of assignment are ahead.
+    pub(crate) fn is_assignment(&self) -> bool {
+        self.is_equals(self.at + 1)
+    }
+
+    pub(crate) fn is_equals_ahead(&self) -> bool {
+        self.is_equals(self.at)
+    }
+
+    /// Moves behind the sign of an assignment. What stands before it, with `prefix` instead of a
+    /// scope, and where the value begins.
+    pub(crate) fn assigned(&mut self, prefix: &str) -> Option<(Vec<u8>, usize)> {
+        let name = self.tokens.get(self.at.checked_sub(1)?)?;
+        if !self.is_equals(self.at) {
+            return None;
+        }
+        let text = self.of(*name);
+        let name = match name.kind {
+            Kind::SystemVariable => text.rsplit(|byte| *byte == b'.').next().unwrap_or(text),
+            _ => text,
+        };
+        let name = name.strip_prefix(b"@@").unwrap_or(name);
+        let name = [prefix.as_bytes(), name, b" = "].concat();
+        self.at += 1;
+        Some((name, self.place()))
+    }
+
+    /// Where the token ahead begins.
+    pub(crate) fn place(&self) -> usize {
+        self.ahead().map_or(self.text.len(), |token| token.start)
+    }
+
+    /// What stands between `start` and the token read last.
+    pub(crate) fn between(&self, start: usize) -> Vec<u8> {
+        let end = self.at.checked_sub(1).and_then(|at| self.tokens.get(at));
+        let end = end.map_or(start, |token| token.end).max(start);
+        self.text[start..end].to_vec()
+    }
+
+    /// An assignment as [`Self::assigned`] began it, up to the token read last.
+    pub(crate) fn since(&self, (mut name, start): (Vec<u8>, usize)) -> Vec<u8> {
+        name.extend(self.between(start));
+        name
+    }
+
+    pub(crate) fn accept_comma(&mut self) -> bool {
+        let is_comma = self.ahead().is_some_and(|token| token.kind == Kind::Comma);
+        self.at += usize::from(is_comma);
+        is_comma
+    }
+
+    /// The text that is left.
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        &self.text[self.place()..]
+    }
+
+    /// All words and names that are left, in lower case and without quotes.
+    pub(crate) fn all_words(&self) -> Vec<String> {
+        let left = self.tokens[self.at..].iter();
+        let words = left.filter(|token| matches!(token.kind, Kind::Word | Kind::QuotedName));
+        words.map(|token| cell::plain(self.of(*token)).to_lowercase()).collect()
+    }
+
+    /// The table's name behind `word` and `IF [NOT] EXISTS`, without a schema.
+    fn table_behind(&self, word: &str) -> Option<Box<str>> {
+        let at = (self.at..self.tokens.len()).find(|at| self.word(*at) == word)?;
+        self.table_names(at + 1).into_iter().next()
+    }
+
+    /// The tables that DROP names.
+    fn tables_dropped(&self) -> Vec<Box<str>> {
+        let skip = usize::from(self.word_ahead() == "temporary");
+        match self.word(self.at + skip).as_str() {
+            "table" | "tables" => self.table_names(self.at + skip + 1),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Names with commas between, from token `at` on.
+    fn table_names(&self, mut at: usize) -> Vec<Box<str>> {
+        while ["if", "not", "exists"].contains(&self.word(at).as_str()) {
+            at += 1;
+        }
+        let mut names: Vec<Box<str>> = Vec::new();
+        let mut last = None;
+        for token in &self.tokens[at.min(self.tokens.len())..] {
+            match token.kind {
+                Kind::Word | Kind::QuotedName
+                    if last != Some(Kind::Dot) && last.is_some_and(|kind| kind != Kind::Comma) =>
+                {
+                    break;
+                }
+                Kind::Word | Kind::QuotedName => {
+                    if last == Some(Kind::Dot) {
+                        names.pop();
+                    }
+                    names.push(cell::plain(self.of(*token)).to_lowercase().into());
+                }
+                Kind::Dot | Kind::Comma => {}
+                _ => break,
+            }
+            last = Some(token.kind);
+        }
+        names
+    }
+}

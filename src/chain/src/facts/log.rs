@@ -1,0 +1,98 @@
+//! What a session has set, for the connections that lack a part of it.
+
+use super::Fact;
+use bytes::Bytes;
+use std::{fmt, sync::Arc};
+use wire::command::CommandCode;
+
+/// A place in a session's log: counted from 1, and never used twice.
+pub type Lsn = u64;
+
+/// The session's log as it was when the command was sent, and what the command adds to it. On a
+/// command only where there is something to say. Writer: `session-commands`; readers: `catch-up`,
+/// the dispatcher.
+#[derive(Clone, Debug, Default)]
+pub struct SessionLog {
+    /// What a connection must have executed before the command, in this order.
+    pub entries: Arc<Vec<Arc<LogEntry>>>,
+    /// The command is a session command itself.
+    pub this: Option<This>,
+    /// Counts what the log cannot repeat: connections from before are beyond repair, all but the
+    /// one used last. (The session's schema was dropped: nothing takes another connection there.)
+    pub generation: u32,
+    /// Whether the session has left the schema of its login for none.
+    pub schemaless: bool,
+}
+
+/// What a session command becomes if its reply is no error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct This {
+    /// Its place in the log.
+    pub lsn: Lsn,
+    /// The session's id for the statement that it prepares.
+    pub statement: Option<u32>,
+}
+
+/// One session command that has succeeded.
+#[derive(PartialEq, Eq)]
+pub struct LogEntry {
+    /// Its place.
+    pub lsn: Lsn,
+    /// The command.
+    pub code: CommandCode,
+    /// What follows the command byte; of COM_QUERY the statement's text alone.
+    pub payload: Bytes,
+    /// What a server must answer for the session to be in the same state there.
+    pub expected: Expected,
+}
+
+/// What a session command must be answered with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// No error.
+    Success,
+    /// Anything: an error says all there is to say when the thing is used (PREPARE and DEALLOCATE
+    /// as text).
+    Anything,
+    /// A statement with this many parameters, known to the session by this id.
+    Statement {
+        /// The session's id, at least 2^31.
+        id: u32,
+        /// Its number of parameters.
+        parameters: u16,
+    },
+}
+
+/// Whether the connection that runs this command has state from now on that no other one can be
+/// given. On a command only where that may change. Writer: `session-commands`; reader: the
+/// dispatcher.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tied(pub bool);
+
+impl SessionLog {
+    /// The place of its last entry, 0 if it has none.
+    pub fn head(&self) -> Lsn {
+        self.entries.last().map_or(0, |entry| entry.lsn)
+    }
+
+    /// What a connection lacks that has executed everything up to `applied`.
+    pub fn behind(&self, applied: Lsn) -> &[Arc<LogEntry>] {
+        let at = self.entries.partition_point(|entry| entry.lsn <= applied);
+        &self.entries[at..]
+    }
+}
+
+/// An entry may hold secrets: its text is not shown.
+impl fmt::Debug for LogEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (code, size) = (self.code.name(), self.payload.len());
+        write!(f, "LogEntry({}: {code}, {size} bytes, {:?})", self.lsn, self.expected)
+    }
+}
+
+impl Fact for SessionLog {
+    const NAME: &'static str = "session-log";
+}
+impl Fact for Tied {
+    const NAME: &'static str = "tied";
+}
