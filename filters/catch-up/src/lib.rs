@@ -200,9 +200,8 @@ fn broke(error: Error) -> Error {
 
 /// The error for a session command that is not true here.
 fn failure(error: &Bytes) -> Error {
-    let error = ErrPacket::decode(error).unwrap_or_else(|_| {
-        ErrPacket::new(codes::ER_UNKNOWN_STMT_HANDLER, "an unreadable reply")
-    });
+    let error = ErrPacket::decode(error)
+        .unwrap_or_else(|_| ErrPacket::new(codes::ER_UNKNOWN_STMT_HANDLER, "an unreadable reply"));
     let text = format!("deferred session command failed: {}", error.message_lossy());
     Error::backend(CatchUpFailed(text)).with_code(error.code, error.sqlstate)
 }

@@ -23,7 +23,8 @@ pub(crate) enum Verdict {
 
 /// Compares a reply with what the log expects.
 pub(crate) fn verify(entry: &LogEntry, answer: &Answer) -> Verdict {
-    let error = || answer.end.packet.get(HEADER_LEN..).map(Bytes::copy_from_slice).unwrap_or_default();
+    let error =
+        || answer.end.packet.get(HEADER_LEN..).map(Bytes::copy_from_slice).unwrap_or_default();
     let failed = answer.end.error.is_some();
     match entry.expected {
         Expected::Anything => Verdict::Same,
@@ -31,7 +32,8 @@ pub(crate) fn verify(entry: &LogEntry, answer: &Answer) -> Verdict {
         Expected::Success => Verdict::Same,
         Expected::Statement { id, .. } if failed => Verdict::Broken { id, error: error() },
         Expected::Statement { id, parameters } => {
-            let first = [&answer.packets, &answer.end.packet].into_iter().find(|run| !run.is_empty());
+            let first =
+                [&answer.packets, &answer.end.packet].into_iter().find(|run| !run.is_empty());
             let payload = first.and_then(|run| run.get(HEADER_LEN..)).unwrap_or_default();
             match PrepareOk::decode(payload, Capabilities::EMPTY) {
                 Ok(ok) if ok.parameters == parameters => Verdict::Prepared { id, server: ok.id },

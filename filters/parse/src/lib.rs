@@ -15,14 +15,14 @@ mod prepared;
 use bytes::Bytes;
 use chain::{
     Command, Error, FilterFactory, Result, Session, Stack,
-    facts::{DIGEST_LIMIT, Fact, Statement},
+    facts::{Fact, Statement},
     registry::IntoLayer,
     stack::Calling,
 };
 use prepared::Prepared;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use sql::{Charset, Dialect, Server};
+use sql::{Charset, DIGEST_LIMIT, Dialect, Server};
 use std::task::{Context, Poll};
 use tower::{BoxError, Layer, Service};
 use wire::{command::CommandCode, status::Status};

@@ -78,7 +78,7 @@ impl Rules {
         let asked = Asked {
             session: command.session(),
             statement: command.fact(),
-            counts: kind != Kind::Companion && command.fact::<Explain>().is_none(),
+            counts: kind != Kind::Companion,
             explain: command.fact(),
         };
         if kind != Kind::Companion {
@@ -119,7 +119,8 @@ impl Service<Command> for Rules {
             let answer = if let Some(watch) = watch { watch.reply(answer) } else { answer };
             return Box::pin(std::future::ready(answer));
         }
-        let delay = outcome.delay.filter(|delay| !delay.is_zero());
+        let waits = |delay: &Duration| !delay.is_zero() && command.fact::<Explain>().is_none();
+        let delay = outcome.delay.filter(waits);
         rewrite(&mut command, outcome);
         match (delay, watch) {
             (None, None) => self.below.home().call(command),

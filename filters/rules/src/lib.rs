@@ -23,11 +23,11 @@ mod set;
 mod walk;
 
 use chain::{
-    FilterFactory, HostgroupId, Layer, Stack,
+    FilterFactory, Layer, Stack,
     counters::Family,
     facts::{Fact, RuleVerdict, Statement},
     registry::IntoLayer,
-    settings::{Mistake, Mistakes, Settings},
+    settings::{Mistakes, Settings},
 };
 use row::{FastRoute, Row};
 use schemars::JsonSchema;
@@ -92,7 +92,6 @@ struct Elsewhere {
 struct Loaded {
     set: RuleSet,
     hits: Family,
-    hostgroups: Vec<(HostgroupId, Mistake)>,
 }
 
 impl FilterFactory for Factory {
@@ -105,10 +104,6 @@ impl FilterFactory for Factory {
         let loaded = read::read(settings, mistakes)?;
         let rules = Written::Here(Vec::new());
         Some(Config { rules, fast_routing: Vec::new(), iterations: 0, loaded: Some(loaded) })
-    }
-
-    fn hostgroups(config: &Config) -> Vec<(HostgroupId, Mistake)> {
-        config.loaded.iter().flat_map(|loaded| loaded.hostgroups.clone()).collect()
     }
 
     fn build(config: Config) -> Result<impl IntoLayer, BoxError> {

@@ -38,6 +38,10 @@ impl Watch {
         if let Some(ServedBy(target)) = reply.fact() {
             self.hostgroup = Some(target.hostgroup);
         }
+        if reply.is_handover() {
+            self.ended(None, "handed over");
+            return Ok(reply);
+        }
         Ok(reply.map_body(|body| {
             body.on_end(move |ending| match ending {
                 Ending::Done(end) => self.ended(end.error, "done"),
@@ -56,7 +60,7 @@ impl Watch {
             command = self.command,
             rules = ?self.rules,
             digest = digest.map(|digest| digest.hash.to_string()),
-            digest_text = text.as_ref().map(tracing::field::debug),
+            digest_text = text.as_deref(),
             hostgroup = self.hostgroup.map(|hostgroup| hostgroup.0),
             microseconds = u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX),
             error,

@@ -37,12 +37,12 @@ pub(crate) fn read(settings: &Settings, mistakes: &mut Mistakes) -> Option<Loade
     let numbers: Option<Numbers> = only(settings, &["iterations"]).deserialize(mistakes);
     let mut reader = Reader::new(mistakes);
     reader.all(settings);
-    let Reader { rules, fast_routing, hits, hostgroups, .. } = reader;
+    let Reader { rules, fast_routing, hits, .. } = reader;
     if mistakes.len() > before {
         return None;
     }
     let set = RuleSet::new(rules, fast_routing, numbers?.iterations);
-    Some(Loaded { set, hits, hostgroups })
+    Some(Loaded { set, hits })
 }
 
 struct Reader<'a> {
@@ -51,14 +51,13 @@ struct Reader<'a> {
     seen: HashMap<u32, Settings>,
     fast_routing: FastRouting,
     hits: Family,
-    hostgroups: Vec<(HostgroupId, Mistake)>,
 }
 
 impl<'a> Reader<'a> {
     fn new(mistakes: &'a mut Mistakes) -> Self {
         let hits = Family::new("rule_hits", "Commands that a rule matched", "rule_id");
-        let (rules, seen, hostgroups) = (Vec::new(), HashMap::new(), Vec::new());
-        Self { mistakes, rules, seen, fast_routing: FastRouting::default(), hits, hostgroups }
+        let (rules, seen) = (Vec::new(), HashMap::new());
+        Self { mistakes, rules, seen, fast_routing: FastRouting::default(), hits }
     }
 
     /// `rules` in any of its three forms, and `fast_routing`.
@@ -128,8 +127,9 @@ impl<'a> Reader<'a> {
             let mut found = Found::default();
             let rule = compile::rule(row, &table, &self.hits, &mut found);
             self.mistakes.extend(found.mistakes.into_iter().map(named));
-            let hostgroups = found.hostgroups.into_iter();
-            self.hostgroups.extend(hostgroups.map(|(id, mistake)| (id, named(mistake))));
+            for (id, mistake) in found.hostgroups {
+                self.mistakes.names_hostgroup(id, named(mistake));
+            }
             self.rules.extend(rule.filter(|_| is_active));
         }
     }
@@ -144,7 +144,7 @@ impl<'a> Reader<'a> {
                 self.mistakes.push(table.mistake(message).hint("remove one of them"));
             }
             let missing = compile::missing(&table, "destination_hostgroup", hostgroup);
-            self.hostgroups.push((hostgroup, missing));
+            self.mistakes.names_hostgroup(hostgroup, missing);
         }
     }
 

@@ -11,6 +11,7 @@ use chain::{
     facts::{Multiplex, RuleVerdict},
 };
 use serde_json::{Map, Value};
+use sql::DigestHash;
 use std::{sync::Arc, time::Duration};
 
 /// One active rule.
@@ -41,7 +42,7 @@ pub(crate) struct OfSession {
 /// Predicates about the statement.
 #[derive(Debug, Default)]
 pub(crate) struct OfText {
-    pub(crate) hash: Option<sql::DigestHash>,
+    pub(crate) hash: Option<DigestHash>,
     pub(crate) digest: Option<Pattern>,
     pub(crate) pattern: Option<Pattern>,
     pub(crate) negated: bool,

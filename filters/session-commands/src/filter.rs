@@ -237,13 +237,17 @@ impl SessionCommands {
 
     /// Sends the command where the state is that it needs. Whether it may write.
     fn pin(&self, command: &mut Command, plan: &Plan) -> bool {
-        let executes = !matches!(command.code(), CommandCode::STMT_PREPARE | CommandCode::STMT_CLOSE);
+        let executes =
+            !matches!(command.code(), CommandCode::STMT_PREPARE | CommandCode::STMT_CLOSE);
         let found = command.fact::<Statement>().filter(|_| executes);
         let executed = found.and_then(|found| self.executed(found));
         let found = executed.as_ref().or(found.map(Statement::get));
         let needs = found.map(|found| found.needs).unwrap_or_default();
         let writes = found.is_some_and(|found| {
-            matches!(found.class, Class::Write | Class::Ddl | Class::Call | Class::Execute | Class::Unknown)
+            matches!(
+                found.class,
+                Class::Write | Class::Ddl | Class::Call | Class::Execute | Class::Unknown
+            )
         });
         let pin = if let Some((target, cause)) = self.ties.get() {
             Some((target, cause.name()))
@@ -279,9 +283,11 @@ impl SessionCommands {
             // With the schema that a connection keeps.
             + 2 * usize::from(plan.resets);
         let lsn = (0..places).map(|_| self.log.reserve()).last();
-        let this = lsn.map(|lsn| This { lsn, statement: plan.prepares.as_ref().map(|(id, _)| *id) });
+        let this =
+            lsn.map(|lsn| This { lsn, statement: plan.prepares.as_ref().map(|(id, _)| *id) });
         if this.is_some() || !self.log.is_empty() || self.generation > 0 {
-            let (entries, generation, schemaless) = (self.log.snapshot(), self.generation, self.schemaless);
+            let (entries, generation, schemaless) =
+                (self.log.snapshot(), self.generation, self.schemaless);
             command.note(SessionLog { entries, this, generation, schemaless });
         }
         let tied = !self.ties.is_empty() || self.local_at.is_some();
@@ -492,7 +498,8 @@ impl SessionCommands {
         }
         let code = CommandCode::RESET_CONNECTION;
         let (payload, expected) = (Bytes::new(), Expected::Success);
-        self.log.append(lsn, Entry { code, payload, expected, reads: Vec::new(), writes: Vec::new() });
+        self.log
+            .append(lsn, Entry { code, payload, expected, reads: Vec::new(), writes: Vec::new() });
     }
 }
 

@@ -120,7 +120,8 @@ impl Plan {
         match reading.class {
             Class::Other => {}
             Class::Replayed | Class::Verbatim => {
-                let text = reading.text.take().map_or_else(|| Bytes::copy_from_slice(text), Bytes::from);
+                let text =
+                    reading.text.take().map_or_else(|| Bytes::copy_from_slice(text), Bytes::from);
                 let soft = reading.writes.iter().any(|cell| cell.starts_with("ps "));
                 let expected = if soft { Expected::Anything } else { Expected::Success };
                 let Reading { reads, writes, .. } = reading;

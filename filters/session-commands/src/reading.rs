@@ -303,7 +303,9 @@ impl<'a> Words<'a> {
 
     fn word(&self, at: usize) -> String {
         let token = self.tokens.get(at).filter(|token| token.kind == Kind::Word);
-        token.map(|token| String::from_utf8_lossy(self.of(*token)).to_lowercase()).unwrap_or_default()
+        token
+            .map(|token| String::from_utf8_lossy(self.of(*token)).to_lowercase())
+            .unwrap_or_default()
     }
 
     /// The word ahead in lower case; empty if there is something else.
@@ -407,7 +409,11 @@ impl<'a> Words<'a> {
         let mut last = None;
         for token in &self.tokens[at.min(self.tokens.len())..] {
             match token.kind {
-                Kind::Word | Kind::QuotedName if last != Some(Kind::Dot) && last.is_some_and(|kind| kind != Kind::Comma) => break,
+                Kind::Word | Kind::QuotedName
+                    if last != Some(Kind::Dot) && last.is_some_and(|kind| kind != Kind::Comma) =>
+                {
+                    break;
+                }
                 Kind::Word | Kind::QuotedName => {
                     if last == Some(Kind::Dot) {
                         names.pop();

@@ -78,7 +78,7 @@ fn assignments(words: &mut Words<'_>, mut reading: Reading) -> Reading {
     let mut dropped = false;
     loop {
         let Some(target) = target(words) else { return reading.verbatim() };
-        let Some(name) = words.assigned(&target_prefix(&target)) else { return reading.verbatim() };
+        let Some(name) = words.assigned(target_prefix(&target)) else { return reading.verbatim() };
         let value = value(words, &mut reading);
         match (target, value) {
             (Target::Global, _) => {
@@ -191,8 +191,20 @@ enum Value {
 
 /// Functions whose result depends on nothing but their arguments and what is read of the session.
 const SAME: [&str; 14] = [
-    "concat", "concat_ws", "replace", "lower", "upper", "trim", "if", "ifnull", "coalesce", "nullif",
-    "length", "char_length", "repeat", "substring",
+    "concat",
+    "concat_ws",
+    "replace",
+    "lower",
+    "upper",
+    "trim",
+    "if",
+    "ifnull",
+    "coalesce",
+    "nullif",
+    "length",
+    "char_length",
+    "repeat",
+    "substring",
 ];
 
 fn value(words: &mut Words<'_>, reading: &mut Reading) -> Value {
@@ -223,7 +235,9 @@ fn value(words: &mut Words<'_>, reading: &mut Reading) -> Value {
                 };
                 // Behind a parenthesis or as part of a term a word may be a function without one
                 // (CURRENT_TIMESTAMP, CURRENT_USER).
-                let once = once || word.starts_with("current_") || word.starts_with("utc_")
+                let once = once
+                    || word.starts_with("current_")
+                    || word.starts_with("utc_")
                     || ["localtime", "localtimestamp", "session_user"].contains(&word.as_str());
                 if once {
                     value = Value::Once;

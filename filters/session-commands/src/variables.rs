@@ -83,8 +83,14 @@ const REPLAYED: [&str; 60] = [
     "time_zone",
     "timestamp",
 ];
-const MORE: [&str; 6] =
-    ["tmp_table_size", "unique_checks", "updatable_views_with_limit", "wait_timeout", "windowing_use_high_precision", "resultset_metadata"];
+const MORE: [&str; 6] = [
+    "tmp_table_size",
+    "unique_checks",
+    "updatable_views_with_limit",
+    "wait_timeout",
+    "windowing_use_high_precision",
+    "resultset_metadata",
+];
 
 /// What the variable of that name, in lower case, is.
 pub(crate) fn kind(name: &str) -> Kind {

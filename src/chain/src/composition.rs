@@ -1,7 +1,7 @@
 //! A chain: two lists of filters, checked, and the stacks made of it.
 
 use crate::{
-    HostgroupId, Layer, Registry, Stack,
+    Layer, Registry, Stack,
     counters::Family,
     facts::{Fact, FastForward, Target},
     registry::{Entry, Part},
@@ -16,7 +16,6 @@ pub struct Chain {
     session: Vec<Layer>,
     backend: Vec<Layer>,
     given: BTreeSet<&'static str>,
-    hostgroups: Vec<(HostgroupId, Mistake)>,
 }
 
 /// What the dispatcher below the session filters reads, as any filter would.
@@ -37,8 +36,8 @@ impl Chain {
         }
         let backend = builder.list(settings, "backend", Part::Backend);
         builder.check_wants();
-        let Builder { known: given, hostgroups, .. } = builder;
-        Self { session, backend, given, hostgroups }
+        let given = builder.known;
+        Self { session, backend, given }
     }
 
     /// As [`Self::new`], from the table's text. The dispatcher's need is not checked: tests put a
@@ -50,14 +49,8 @@ impl Chain {
         let session = builder.list(&settings, "session", Part::Session);
         let backend = builder.list(&settings, "backend", Part::Backend);
         builder.check_wants();
-        let Builder { known: given, hostgroups, .. } = builder;
-        mistakes.into_result(Some(Self { session, backend, given, hostgroups }))
-    }
-
-    /// The hostgroups that its filters name, each with the mistake that it is if there is no such
-    /// hostgroup. For whoever knows which there are; empty when asked again.
-    pub fn take_hostgroups(&mut self) -> Vec<(HostgroupId, Mistake)> {
-        std::mem::take(&mut self.hostgroups)
+        let given = builder.known;
+        mistakes.into_result(Some(Self { session, backend, given }))
     }
 
     /// Whether one of its filters attaches the fact of that name.
@@ -96,7 +89,6 @@ struct Builder<'a> {
     mistakes: &'a mut Mistakes,
     /// Facts given by the filters so far: those of the session's list reach the backend's.
     known: BTreeSet<&'static str>,
-    hostgroups: Vec<(HostgroupId, Mistake)>,
     /// The filters of the `backend` list.
     below: Vec<String>,
     /// What filters of the `session` list want there, each with the mistake that it is to miss it.
@@ -105,8 +97,7 @@ struct Builder<'a> {
 
 impl<'a> Builder<'a> {
     fn new(registry: &'a Registry, mistakes: &'a mut Mistakes) -> Self {
-        let (known, hostgroups) = (BTreeSet::new(), Vec::new());
-        Self { registry, mistakes, known, hostgroups, below: Vec::new(), wants: Vec::new() }
+        Self { registry, mistakes, known: BTreeSet::new(), below: Vec::new(), wants: Vec::new() }
     }
 
     fn list(&mut self, settings: &Settings, key: &str, part: Part) -> Vec<Layer> {
@@ -140,9 +131,7 @@ impl<'a> Builder<'a> {
         }
         let built = entry.build(&settings.without("use"), self.mistakes);
         self.known.extend(built.as_ref().map_or(entry.gives, |built| built.gives));
-        let built = built?;
-        self.hostgroups.extend(built.hostgroups);
-        Some(built.layer)
+        built.map(|built| built.layer)
     }
 
     fn check_wants(&mut self) {

@@ -15,7 +15,7 @@ pub use forward::{FastForward, StatementIds};
 pub use log::{Expected, LogEntry, Lsn, SessionLog, This, Tied};
 pub use pin::Pin;
 pub use rules::{Multiplex, RuleVerdict};
-pub use statement::{DIGEST_LIMIT, Statement};
+pub use statement::Statement;
 
 use crate::topology::{HostgroupId, Server};
 use smallvec::SmallVec;

@@ -1,8 +1,8 @@
 //! Filters by name.
 
 use crate::{
-    Command, Error, HostgroupId, Layer, Reply, Stack,
-    settings::{Mistake, Mistakes, Settings},
+    Command, Error, Layer, Reply, Stack,
+    settings::{Mistakes, Settings},
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
@@ -35,12 +35,6 @@ pub trait FilterFactory: 'static {
     /// settings keep from it.
     fn gives(_: &Self::Config) -> &'static [&'static str] {
         Self::GIVES
-    }
-
-    /// The hostgroups that these settings name, each with the mistake that it is if there is no
-    /// such hostgroup. A filter cannot know which there are.
-    fn hostgroups(_: &Self::Config) -> Vec<(HostgroupId, Mistake)> {
-        Vec::new()
     }
 
     /// Checks the settings and makes the layer all sessions will share.
@@ -112,8 +106,6 @@ pub(crate) struct Built {
     pub(crate) layer: Layer,
     /// Facts it attaches, as it is set.
     pub(crate) gives: &'static [&'static str],
-    /// See [`FilterFactory::hostgroups`].
-    pub(crate) hostgroups: Vec<(HostgroupId, Mistake)>,
 }
 
 impl Registry {
@@ -125,8 +117,8 @@ impl Registry {
     #[must_use]
     pub fn with<F: FilterFactory>(self) -> Self {
         let build = |config| {
-            let (gives, hostgroups) = (F::gives(&config), F::hostgroups(&config));
-            Ok(Built { layer: F::build(config)?.into_layer(), gives, hostgroups })
+            let gives = F::gives(&config);
+            Ok(Built { layer: F::build(config)?.into_layer(), gives })
         };
         let place = (F::NEEDS, F::GIVES, F::PART, F::WANTS_BELOW);
         self.insert::<F::Config>(F::NAME, place, F::read, build)
@@ -147,10 +139,7 @@ impl Registry {
         C: DeserializeOwned + JsonSchema + 'static,
         L: IntoLayer,
     {
-        let build = move |config| {
-            let layer = build(config)?.into_layer();
-            Ok(Built { layer, gives: &[], hostgroups: Vec::new() })
-        };
+        let build = move |config| Ok(Built { layer: build(config)?.into_layer(), gives: &[] });
         let read = |settings: &Settings, mistakes: &mut Mistakes| settings.deserialize(mistakes);
         self.insert::<C>(name, (&[], &[], Part::Either, None), read, build)
     }

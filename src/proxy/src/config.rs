@@ -28,7 +28,7 @@ pub use tables::{
 pub use tcp::Tcp;
 pub use user::{Account, Require, User};
 
-use chain::{Chain, Registry, settings::Mistakes};
+use chain::{Chain, Registry, Topology, settings::Mistakes};
 use std::{collections::BTreeMap, path::Path};
 
 /// A configuration that was found good: passwords read, paths absolute, names resolved.
@@ -84,6 +84,11 @@ impl Config {
     /// The JSON Schema (draft 2020-12) of the file, with the settings of the registry's filters.
     pub fn schema(registry: &Registry) -> serde_json::Value {
         schema::of_file(registry)
+    }
+
+    /// The servers, as filters see them.
+    pub fn topology(&self) -> Topology {
+        crate::runtime::topology(self)
     }
 
     /// How many of each there are, for people.

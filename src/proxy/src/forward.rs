@@ -10,13 +10,14 @@
 //! gone. An idle session holds no buffer.
 
 mod pipe;
+mod translate;
 
 use crate::{
     backend::dedicated::Dedicated, metrics::Forwarded, session::Client, signal::Signal,
     stream::Stream,
 };
 use bytes::{Buf, Bytes, BytesMut};
-use chain::Handover;
+use chain::{Handover, facts::StatementIds};
 use pipe::{Flow, Pipe};
 use std::{
     future::poll_fn,
@@ -25,10 +26,13 @@ use std::{
     task::{Context, Poll},
     time::Duration,
 };
+use translate::Translate;
 
 /// What a session leaves the chain with.
 pub(crate) struct Parting {
     pub(crate) handover: Handover,
+    /// What the server calls the statements that the session prepared before.
+    pub(crate) statements: StatementIds,
 }
 
 /// How long, after the server has closed, a client may take to read what it has sent.
@@ -53,10 +57,12 @@ pub(crate) async fn forward(
     grace: Grace,
     metrics: &Forwarded,
 ) -> io::Result<Ended> {
-    match parting.handover.into_parts::<Dedicated>() {
+    let Parting { handover, statements: StatementIds(ids) } = parting;
+    match handover.into_parts::<Dedicated>() {
         Ok((mut dedicated, first)) => {
             let offline = dedicated.backend().clone();
-            join(client, dedicated.io(), first, &offline.offline, grace, metrics).await
+            let start = Start { first, ids };
+            join(client, dedicated.io(), start, &offline.offline, grace, metrics).await
         }
         // A filter has made a stream of its own.
         Err(handover) => {
@@ -68,18 +74,27 @@ pub(crate) async fn forward(
     }
 }
 
-/// Sends `first` to the server, then whatever either side says to the other.
+/// What a session begins with on its connection.
+#[derive(Default)]
+pub(crate) struct Start {
+    /// Goes to the server first.
+    first: Bytes,
+    /// Statements that the client has, and the server's ids for them.
+    ids: Vec<(u32, u32)>,
+}
+
+/// Begins as `start` says; then whatever either side says goes to the other.
 pub(crate) async fn join(
     client: &mut Client,
     server: &mut Stream,
-    first: Bytes,
+    start: Start,
     offline: &Signal,
     grace: Grace,
     metrics: &Forwarded,
 ) -> io::Result<Ended> {
     let ahead = client.read.split();
     client.read = BytesMut::new();
-    let mut lines = Lines::new(&mut client.io, server, first, ahead, metrics);
+    let mut lines = Lines::new(&mut client.io, server, start, ahead, metrics);
     let mut offline = pin!(offline.given());
     let mut late = pin!(None);
     let ended = poll_fn(|cx| {
@@ -116,15 +131,25 @@ impl<'a> Lines<'a> {
     fn new(
         client: &'a mut Stream,
         server: &'a mut Stream,
-        first: Bytes,
-        ahead: BytesMut,
+        Start { first, ids }: Start,
+        mut ahead: BytesMut,
         metrics: &'a Forwarded,
     ) -> Self {
+        let mut translate = (!ids.is_empty()).then(|| Box::new(Translate::new(&ids)));
+        if let Some(translate) = &mut translate {
+            ahead = translate.pass(&ahead);
+        }
         let first = match ahead.is_empty() {
             true => first,
             false => first.chain(ahead).copy_to_bytes_all(),
         };
-        Self { client, server, up: Pipe::beginning_with(first), down: Pipe::default(), metrics }
+        Self {
+            client,
+            server,
+            up: Pipe::beginning_with(first, translate),
+            down: Pipe::default(),
+            metrics,
+        }
     }
 
     /// Moves what can be moved. Ready when nothing will come any more.

@@ -220,7 +220,7 @@ impl Proxy {
     }
 }
 
-fn topology(config: &Config) -> Topology {
+pub(crate) fn topology(config: &Config) -> Topology {
     let mut groups: Vec<chain::Hostgroup> = Vec::new();
     for (server, id) in config.servers.iter().zip(1..) {
         let made = Arc::new(Server::new(id, server.name.as_str(), server.weight));

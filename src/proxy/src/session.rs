@@ -24,7 +24,10 @@ use crate::{
 use attend::{Gone, Patience};
 use budget::{Budget, Share, UsedUp};
 use bytes::{Bytes, BytesMut};
-use chain::{Command, Error, Origin, Outcome, Reply, Session, Stack, Topology, error::LastWords};
+use chain::{
+    Command, Error, Origin, Outcome, Reply, Session, Stack, Topology, error::LastWords,
+    facts::StatementIds,
+};
 use deliver::{Delivery, deliver};
 use futures_util::FutureExt;
 use statements::Statements;
@@ -300,8 +303,9 @@ fn leave(session: &Session, statements: &Statements, reply: Reply) -> Ended {
             "prepared statements at the switch to fast-forward"
         );
     }
+    let statements = reply.fact::<StatementIds>().cloned().unwrap_or_default();
     match reply.into_outcome() {
-        Outcome::Handover(handover) => Ended::Forwarded(Box::new(Parting { handover })),
+        Outcome::Handover(handover) => Ended::Forwarded(Box::new(Parting { handover, statements })),
         Outcome::Body(_) => Ended::Backend(Error::filter("no handover in a reply that is one")),
     }
 }

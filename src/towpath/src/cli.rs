@@ -19,6 +19,7 @@ Examples:
   towpath demo                       three real servers with the proxy in front, to play with
   towpath demo --yes --once          the same as a scripted tour: which server ran what
   towpath check towpath.toml         every mistake in the file, with its line
+  towpath explain towpath.toml --user app 'SELECT 1'   which rules match, where it goes
   towpath run towpath.toml           the proxy; Ctrl-C or SIGTERM ends it gracefully
   towpath schema > schema.json       for editors that complete and check TOML";
 
@@ -41,6 +42,12 @@ pub(crate) enum Command {
         /// The configuration, in TOML
         file: PathBuf,
     },
+    /// Say what the chain of FILE does with a statement
+    ///
+    /// Takes the statement through the real filters, and answers it with OK where a server would
+    /// have been asked: no server is needed and nothing is sent. Shows the digest, what the
+    /// statement is, which rules matched and what each set, and where it would go.
+    Explain(ExplainOptions),
     /// Print the JSON Schema of the configuration file
     Schema,
     /// Try it: a real primary, two replicas, and the proxy in front of them
@@ -54,6 +61,33 @@ pub(crate) enum Command {
     /// mariadb-client-core and openssl are installed, which start no service. It asks first.
     #[command(after_long_help = DEMO_EXAMPLES)]
     Demo(DemoOptions),
+}
+
+/// Whose statement it is.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ExplainOptions {
+    /// The configuration, in TOML
+    pub(crate) file: PathBuf,
+    /// The statement
+    pub(crate) sql: String,
+    /// Who sends it
+    #[arg(long, value_name = "NAME")]
+    pub(crate) user: String,
+    /// The schema that the session is in
+    #[arg(long, value_name = "NAME")]
+    pub(crate) schema: Option<String>,
+    /// The listener with this port
+    #[arg(long, value_name = "PORT", conflicts_with = "listener")]
+    pub(crate) port: Option<u16>,
+    /// The listener by its place in the file, from 1
+    #[arg(long, value_name = "N")]
+    pub(crate) listener: Option<usize>,
+    /// The client's address; without it, 127.0.0.1
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) client: Option<std::net::IpAddr>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// How the demo is to run.

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `towpath run FILE` | `serve` |
 //! | `towpath check FILE`, `towpath schema` | `check` |
+//! | `towpath explain FILE ... SQL` | `explain` |
 //! | `towpath demo` | `demo`: three real servers, the proxy in front, a tour |
 
 use clap::Parser;
@@ -16,6 +17,7 @@ pub mod builtin;
 mod check;
 mod cli;
 mod demo;
+mod explain;
 mod log;
 mod serve;
 mod signals;
@@ -29,6 +31,7 @@ pub fn run(registry: chain::Registry) -> ExitCode {
     match Cli::parse().command {
         Command::Run { file } => serve::run(&file, &registry),
         Command::Check { file } => check::check(&file, &registry),
+        Command::Explain(options) => explain::run(&options, &registry),
         Command::Schema => check::schema(&registry),
         Command::Demo(options) => demo::run(&options, &registry),
     }

@@ -188,6 +188,8 @@ fn write_named_files(folder: &Path) {
         ("ca.pem", &certificate),
         ("key.pem", &key),
         ("app.password", "x\n"),
+        ("rules.toml", "[[rule]]\nrule_id = 1\n"),
+        ("proxysql.cnf", "mysql_query_rules = ( { rule_id = 1, active = 1 } )\n"),
         ("users.toml", "[[user]]\nname = 'other'\npassword = ''\nhostgroup = 0\n"),
     ];
     for (name, content) in files {
@@ -240,10 +242,21 @@ fn accepted(command: &str) -> bool {
     OURS.iter().any(|(called, program)| {
         said.strip_prefix(called).is_some_and(|arguments| {
             let mut command = Command::new(top().join(program));
-            let command = command.args(arguments.split_whitespace()).arg("--help");
+            let command = command.args(words(arguments)).arg("--help");
             command.output().expect("it can be started").status.success()
         })
     })
+}
+
+/// The words of a command line; blanks between two `'` are part of one.
+fn words(line: &str) -> Vec<String> {
+    let mut quoted = false;
+    let split = line.split(|c: char| {
+        quoted ^= c == '\'';
+        c.is_whitespace() && !quoted
+    });
+    let words: Vec<_> = split.map(|word| word.replace('\'', "")).collect();
+    words.into_iter().filter(|word| !word.is_empty()).collect()
 }
 
 fn table_of_filters(registry: &Registry) -> String {

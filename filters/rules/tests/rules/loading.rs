@@ -1,7 +1,11 @@
 //! What is wrong with rules, and where.
 
 use crate::{client_in, try_chain};
-use chain::testing;
+use chain::{
+    FilterFactory as _,
+    settings::{Mistake, Mistakes, Settings},
+    testing,
+};
 
 fn mistakes(settings: &str) -> String {
     try_chain(settings).err().unwrap_or_default()
@@ -141,31 +145,31 @@ fn rules_need_to_know_the_statement() {
     assert!(found.contains("rules needs `statement`, which no filter above it gives"), "{found}");
 }
 
+/// They are noted whatever else is wrong.
 #[test]
 fn hostgroups_are_named_with_their_places() {
-    let mut chain = crate::chain(
-        "rules = [
-            { rule_id = 1, destination_hostgroup = 1, mirror_hostgroup = 2 },
-            { rule_id = 2, gtid_from_hostgroup = 3, active = false },
-        ], fast_routing = [{ username = 'a', schemaname = 's', destination_hostgroup = 4 }]",
-    );
-    let named: Vec<_> = chain
-        .take_hostgroups()
-        .into_iter()
-        .map(|(id, mistake)| {
-            format!("{id} {}:{} {}", mistake.line, mistake.column, mistake.message)
-        })
-        .collect();
+    let text = "rules = [
+        { rule_id = 1, destination_hostgroup = 1, mirror_hostgroup = 2, match_digest = '(' },
+        { rule_id = 2, gtid_from_hostgroup = 3, active = false },
+    ]
+    fast_routing = [{ username = 'a', schemaname = 's', destination_hostgroup = 4 }]";
+    let mut mistakes = Mistakes::default();
+    let settings = Settings::parse("f.toml", text, &mut mistakes);
+    assert!(rules::Factory::read(&settings, &mut mistakes).is_none());
+    let named = mistakes.take_hostgroups().into_iter().map(|(id, mistake)| {
+        let Mistake { line, column, message, .. } = mistake;
+        format!("{id} {line}:{column} {message}")
+    });
     assert_eq!(
-        named,
+        named.collect::<Vec<_>>(),
         [
-            "1 4:52 rule 1: hostgroup 1 has no server",
-            "2 4:74 rule 1: hostgroup 2 has no server",
-            "3 5:50 rule 2: hostgroup 3 has no server",
-            "4 6:88 hostgroup 4 has no server",
+            "1 2:48 rule 1: hostgroup 1 has no server",
+            "2 2:70 rule 1: hostgroup 2 has no server",
+            "3 3:46 rule 2: hostgroup 3 has no server",
+            "4 5:81 hostgroup 4 has no server",
         ]
     );
-    assert!(chain.take_hostgroups().is_empty());
+    assert!(mistakes.take_hostgroups().is_empty());
 }
 
 #[test]

@@ -17,10 +17,9 @@ use wire::status::Status;
 
 /// What reached the bottom: the text and the verdict.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Seen(Arc<Mutex<Vec<SeenCommand>>>);
+pub(crate) struct Seen(Arc<Mutex<Vec<One>>>);
 
-/// A statement's text, and what was decided about it.
-type SeenCommand = (String, Option<RuleVerdict>);
+type One = (String, Option<RuleVerdict>);
 
 impl Seen {
     pub(crate) fn push(&self, command: &Command) {
@@ -28,7 +27,7 @@ impl Seen {
         self.0.lock().expect("no test panics with it held").push((testing::text(command), verdict));
     }
 
-    pub(crate) fn take(&self) -> Vec<(String, Option<RuleVerdict>)> {
+    pub(crate) fn take(&self) -> Vec<One> {
         std::mem::take(&mut self.0.lock().expect("no test panics with it held"))
     }
 }

@@ -7,8 +7,6 @@ use super::Fact;
 /// `route`, and the connection at the bottom, which answers with a [`Handover`](crate::Handover).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FastForward {
-    /// Whether statements that were prepared before go on working afterwards.
-    pub translate: bool,
     /// Whether it must be the connection that the session used last.
     pub stays: bool,
 }

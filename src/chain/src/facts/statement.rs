@@ -23,13 +23,10 @@ struct Inner {
     digest: OnceLock<Arc<sql::Digest>>,
 }
 
-/// How long a digest's text may be where nobody says otherwise, in bytes.
-pub const DIGEST_LIMIT: usize = 2048;
-
 impl Statement {
     /// The statement with this text, not looked at yet.
     pub fn new(sql: Bytes, dialect: sql::Dialect) -> Self {
-        Self::with_digest_limit(sql, dialect, DIGEST_LIMIT)
+        Self::with_digest_limit(sql, dialect, sql::DIGEST_LIMIT)
     }
 
     /// The same, with a limit of its own for the length of its digest's text, in bytes.

@@ -1,5 +1,6 @@
 //! What is wrong with a file, and where.
 
+use crate::HostgroupId;
 use std::fmt;
 
 /// One mistake, at its place.
@@ -32,6 +33,8 @@ pub struct Mistakes {
     found: Vec<Mistake>,
     /// Names of the files in the order in which they were read.
     files: Vec<String>,
+    /// What is a mistake only if there is no such hostgroup.
+    hostgroups: Vec<(HostgroupId, Mistake)>,
 }
 
 impl Mistake {
@@ -73,6 +76,17 @@ impl Mistakes {
     /// Adds all the mistakes of `others`.
     pub fn extend(&mut self, others: impl IntoIterator<Item = Mistake>) {
         others.into_iter().for_each(|mistake| self.push(mistake));
+    }
+
+    /// Notes that a setting names a hostgroup, and the mistake that it is if there is no such one.
+    /// Who reads the setting cannot know; who knows all servers takes it up.
+    pub fn names_hostgroup(&mut self, id: HostgroupId, mistake: Mistake) {
+        self.hostgroups.push((id, mistake));
+    }
+
+    /// The hostgroups that settings have named so far.
+    pub fn take_hostgroups(&mut self) -> Vec<(HostgroupId, Mistake)> {
+        std::mem::take(&mut self.hostgroups)
     }
 
     /// How many there are.

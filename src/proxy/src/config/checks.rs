@@ -148,8 +148,8 @@ pub(super) fn hostgroups(hostgroups: &List<Hostgroup>, mistakes: &mut Mistakes) 
 }
 
 /// Hostgroups that filters name.
-pub(super) fn chains(chains: &mut Chains, hostgroups: &Hostgroups, mistakes: &mut Mistakes) {
-    for (id, mistake) in chains.values_mut().flat_map(|(_, chain)| chain.take_hostgroups()) {
+pub(super) fn chains(hostgroups: &Hostgroups, mistakes: &mut Mistakes) {
+    for (id, mistake) in mistakes.take_hostgroups() {
         mistakes.extend(hostgroups.missing_at(id.0, || mistake));
     }
 }

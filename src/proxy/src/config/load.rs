@@ -82,7 +82,7 @@ fn assemble(
     let users = part::list(parts, "user", mistakes);
     let mut servers = part::list(parts, "server", mistakes);
     let hostgroups = part::list(parts, "hostgroup", mistakes);
-    let mut chains = chains(parts, registry, mistakes);
+    let chains = chains(parts, registry, mistakes);
     resolve_paths(&mut listeners, &mut servers);
 
     checks::admin(&admin, mistakes);
@@ -94,7 +94,7 @@ fn assemble(
     checks::servers(&servers, mistakes);
     checks::hostgroups(&hostgroups, mistakes);
     let known = Hostgroups::of(&servers);
-    checks::chains(&mut chains, &known, mistakes);
+    checks::chains(&known, mistakes);
     checks::relays(&listeners, &servers, &known, &chains, mistakes);
     checks::users(&parts[0].settings, &users, &listeners, &known, &chains, mistakes);
 

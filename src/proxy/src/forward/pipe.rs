@@ -1,7 +1,8 @@
 //! One direction of a forwarded session.
 
+use super::translate::Translate;
 use crate::{
-    buffer::{Passed, poll_pass},
+    buffer::{Passed, poll_chunk, poll_pass},
     stream::Stream,
 };
 use bytes::{Buf, Bytes};
@@ -21,6 +22,8 @@ pub(super) struct Pipe {
     flush: bool,
     /// Bytes written so far.
     pub(super) moved: u64,
+    /// What is read has to be changed.
+    translate: Option<Box<Translate>>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,8 +47,8 @@ pub(super) enum Flow {
 
 impl Pipe {
     /// A direction in which `first` goes before anything that is read.
-    pub(super) fn beginning_with(first: Bytes) -> Self {
-        Self { waiting: first, ..Self::default() }
+    pub(super) fn beginning_with(first: Bytes, translate: Option<Box<Translate>>) -> Self {
+        Self { waiting: first, translate, ..Self::default() }
     }
 
     /// Bytes that were read and not written.
@@ -98,7 +101,7 @@ impl Pipe {
                     std::task::ready!(Pin::new(&mut *to).poll_shutdown(cx))?;
                     self.state = State::Over;
                 }
-                State::Open => match poll_pass(from, to, cx) {
+                State::Open => match self.poll_read(from, to, cx) {
                     Poll::Ready(Passed::End) => self.state = State::Ending,
                     Poll::Ready(Passed::Some { written, rest }) => {
                         if written > 0 {
@@ -122,6 +125,22 @@ impl Pipe {
                 },
             }
         }
+    }
+
+    fn poll_read(
+        &mut self,
+        from: &mut Stream,
+        to: &mut Stream,
+        cx: &mut Context<'_>,
+    ) -> Poll<Passed> {
+        let Some(translate) = &mut self.translate else { return poll_pass(from, to, cx) };
+        let passed = match std::task::ready!(poll_chunk(from, cx)) {
+            Ok(Some(chunk)) => Passed::Some { written: 0, rest: translate.pass(&chunk).freeze() },
+            Ok(None) => Passed::End,
+            Err(error) => Passed::Unread(error),
+        };
+        self.translate.take_if(|translate| translate.is_done());
+        Poll::Ready(passed)
     }
 
     fn wrote(&mut self, bytes: usize) {

@@ -3,14 +3,13 @@
 use super::{Common, Door};
 use crate::{
     backend::relay::Unmet,
-    forward::{self, Parting, forward},
+    forward::{self, Parting, Start, forward},
     session::{
         Client, Context, Ended,
         login::{Entrance, LoggedIn, broke_off},
         serve,
     },
 };
-use bytes::Bytes;
 use chain::{HostgroupId, session::Peer};
 use std::{sync::Arc, time::Duration};
 use wire::err::{ErrPacket, ErrorCode, codes};
@@ -144,7 +143,7 @@ async fn untouched(mut client: Client, hostgroup: HostgroupId, context: &Context
     let metrics = &common.metrics.forwarded;
     metrics.sessions.inc();
     let grace = common.grace_close;
-    let joined = forward::join(&mut client, &mut io, Bytes::new(), offline, grace, metrics);
+    let joined = forward::join(&mut client, &mut io, Start::default(), offline, grace, metrics);
     tokio::select! {
         biased;
         ended = joined => tracing::debug!(?ended, "untouched session ended"),

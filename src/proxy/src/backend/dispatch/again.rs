@@ -90,7 +90,8 @@ impl State {
     /// Keeps what is needed to send the command once more, if that may come to pass.
     pub(super) fn spare(&self, at: usize, command: &Command) -> Option<Spare> {
         let held = &self.held[at];
-        let stays = held.tied || command.session().in_transaction() || command.fact::<Pin>().is_some();
+        let stays =
+            held.tied || command.session().in_transaction() || command.fact::<Pin>().is_some();
         if !self.keeps_state || stays {
             return None;
         }
