@@ -46,7 +46,8 @@ impl Twins {
     fn same(&mut self, script: &[&str]) -> Result<()> {
         for text in script {
             let (direct, proxied) = (self.direct.query(text)?, self.proxied.query(text)?);
-            let shown = |reply: &e2e::client::Reply| String::from_utf8_lossy(&reply.raw).into_owned();
+            let shown =
+                |reply: &e2e::client::Reply| String::from_utf8_lossy(&reply.raw).into_owned();
             ensure!(
                 direct.raw == proxied.raw,
                 "{text}:\n direct  {:?}\n proxied {:?}",

@@ -14,9 +14,13 @@ on_both_vendors!(
 /// Ends the client's connection to a server, as the server knows it, and waits until it is gone.
 fn kill(cluster: &Cluster, client: &mut Client, comment: &str) -> Result<()> {
     let table = "information_schema.processlist";
-    let mark = format!("SELECT {comment} @@port, id FROM {table} WHERE info LIKE '%mark{}%'", std::process::id());
+    let mark = format!(
+        "SELECT {comment} @@port, id FROM {table} WHERE info LIKE '%mark{}%'",
+        std::process::id()
+    );
     let found = client.rows(&mark)?;
-    let (port, id) = (found[0][0].clone().unwrap_or_default(), found[0][1].clone().unwrap_or_default());
+    let (port, id) =
+        (found[0][0].clone().unwrap_or_default(), found[0][1].clone().unwrap_or_default());
     let host = cluster.addresses[0].split(':').next().unwrap_or_default();
     let mut admin = Client::connect(&format!("{host}:{port}"), &cluster.admin())?;
     admin.must(&format!("KILL {id}"))?;
@@ -49,7 +53,11 @@ fn h52_the_schema_is_dropped(cluster: &Cluster) -> Result<()> {
     for address in &cluster.addresses[1..] {
         let mut replica = Client::connect(address, &cluster.admin())?;
         wait::until("replication", || {
-            Ok(replica.query(&format!("SHOW CREATE DATABASE {name}"))?.error().is_none().then_some(()))
+            Ok(replica
+                .query(&format!("SHOW CREATE DATABASE {name}"))?
+                .error()
+                .is_none()
+                .then_some(()))
         })?;
     }
     let proxy = start(cluster)?;
@@ -78,8 +86,10 @@ fn h86_an_idle_connection_is_replaced(cluster: &Cluster) -> Result<()> {
     for comment in ["/* mark", "/* hg=1 mark"] {
         let comment = format!("{comment}{} */", std::process::id());
         kill(cluster, &mut client, &comment)?;
-        ensure!(client.rows(&format!("SELECT {comment} @a, @@time_zone, @@character_set_client"))?
-            == [[Some("1".into()), Some("+02:00".into()), Some("latin1".to_owned())]]);
+        ensure!(
+            client.rows(&format!("SELECT {comment} @a, @@time_zone, @@character_set_client"))?
+                == [[Some("1".into()), Some("+02:00".into()), Some("latin1".to_owned())]]
+        );
     }
     let executed = client.execute(&statement, 0, &[])?;
     ensure!(executed.error().is_none());
