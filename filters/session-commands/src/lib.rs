@@ -18,6 +18,7 @@ mod statements;
 mod ties;
 mod types;
 mod variables;
+mod words;
 
 use chain::{
     FilterFactory, each_session,

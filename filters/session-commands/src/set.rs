@@ -5,8 +5,9 @@
 
 use crate::{
     cell::{self, Cell},
-    reading::{Class, Reading, Words},
+    reading::{Class, Reading},
     variables::{self, Kind as Variable},
+    words::Words,
 };
 use sql::Kind;
 
