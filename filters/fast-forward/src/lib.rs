@@ -11,7 +11,7 @@ use chain::{
     counters::{Counter, Family},
     each_session,
     error::code,
-    facts::{Fact, FastForward, RuleVerdict, Target},
+    facts::{Fact, FastForward, RuleVerdict, ServedBy, Target},
     registry::IntoLayer,
     stack::Layer,
 };
@@ -33,25 +33,10 @@ pub struct Config {
     /// other filter: the server is chosen here.
     #[serde(default)]
     always: bool,
-    /// What becomes of statements that were prepared before the switch.
-    #[serde(default)]
-    prepared_statements: PreparedStatements,
     /// With `always`: the hostgroup for every session, instead of the user's own.
     hostgroup: Option<u32>,
     /// With `always`: which server of the hostgroup a session gets.
     balance: Option<Balance>,
-}
-
-/// What becomes of statements that were prepared before the switch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum PreparedStatements {
-    /// They go on working: their ids are translated until the last of them is closed.
-    #[default]
-    Translate,
-    /// Their ids go to the server as they are. It does not know them (error 1243) unless they are
-    /// its own.
-    Raw,
 }
 
 impl FilterFactory for Factory {
@@ -64,20 +49,19 @@ impl FilterFactory for Factory {
     }
 
     fn build(config: Config) -> Result<impl IntoLayer, BoxError> {
-        let Config { always, prepared_statements, hostgroup, balance } = config;
+        let Config { always, hostgroup, balance } = config;
         if !always && (hostgroup.is_some() || balance.is_some()) {
             return Err("`hostgroup` and `balance` go with `always = true`; without it `route` \
                         chooses the server"
                 .into());
         }
         let choice = Arc::new(Choice::new(balance.unwrap_or_default()));
-        let translate = prepared_statements == PreparedStatements::Translate;
         let switches = Family::new("fast_forward", "Sessions that left the chain", "cause");
         let counters = Causes::of(&switches);
         let make = move || Switch {
             always: always.then(|| choice.clone()),
             hostgroup: hostgroup.map(HostgroupId),
-            translate,
+            chosen: None,
             counters: counters.clone(),
         };
         Ok(Layer::new(each_session(make)).counting([switches]))
@@ -89,7 +73,8 @@ struct Switch {
     /// With `always`: chooses the server.
     always: Option<Arc<Choice>>,
     hostgroup: Option<HostgroupId>,
-    translate: bool,
+    /// With `always`: the server that the session has.
+    chosen: Option<Target>,
     counters: Causes,
 }
 
@@ -119,28 +104,45 @@ impl Causes {
 
 impl Filter for Switch {
     async fn handle(&mut self, mut command: Command, next: Next<'_>) -> Result<Reply> {
-        let Some(cause) = self.cause(&command) else { return next.run(command).await };
-        command.note(FastForward { translate: self.translate, stays: cause == Cause::Binlog });
-        if let Some(choice) = &self.always {
-            let session = command.session();
-            let hostgroup = self.hostgroup.unwrap_or(session.hostgroup);
-            let group = session.topology.hostgroup(hostgroup);
-            let server = group.and_then(|group| choice.server(group)).ok_or_else(|| {
-                let error =
-                    Error::backend(format!("hostgroup {hostgroup} has no server to choose"));
-                error.with_code(code::SERVER_OFFLINE, *b"08S01")
-            })?;
-            command.note(Target { hostgroup, server });
+        if self.always.is_some() {
+            command.note(self.target(&command)?);
+        }
+        let cause = self.cause(&command);
+        if let Some(cause) = cause {
+            command.note(FastForward { stays: cause == Cause::Binlog });
         }
         let reply = next.run(command).await?;
-        if reply.is_handover() {
+        if let Some(cause) = cause.filter(|_| reply.is_handover()) {
             self.counters.count(cause);
+        }
+        if self.always.is_some()
+            && let Some(ServedBy(target)) = reply.fact()
+        {
+            self.chosen = Some(target.clone());
         }
         Ok(reply)
     }
 }
 
 impl Switch {
+    /// With `always`: the server that the session has, or one chosen for it. The login may have
+    /// asked for one, to enter a schema.
+    fn target(&self, command: &Command) -> Result<Target> {
+        if let Some(chosen) = &self.chosen {
+            return Ok(chosen.clone());
+        }
+        let session = command.session();
+        let hostgroup = self.hostgroup.unwrap_or(session.hostgroup);
+        let group = session.topology.hostgroup(hostgroup);
+        let server =
+            self.always.as_ref().zip(group).and_then(|(choice, group)| choice.server(group));
+        let server = server.ok_or_else(|| {
+            let error = Error::backend(format!("hostgroup {hostgroup} has no server to choose"));
+            error.with_code(code::SERVER_OFFLINE, *b"08S01")
+        })?;
+        Ok(Target { hostgroup, server })
+    }
+
     /// Why the session leaves with this command, if it does.
     fn cause(&self, command: &Command) -> Option<Cause> {
         // What the proxy and its filters ask for themselves has a reply that they wait for.

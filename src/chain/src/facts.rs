@@ -10,7 +10,7 @@ mod rules;
 mod statement;
 
 pub use explain::{Explain, Note};
-pub use forward::{FastForward, StatementIds};
+pub use forward::FastForward;
 pub use pin::Pin;
 pub use rules::{Multiplex, RuleVerdict};
 pub use statement::Statement;

@@ -26,6 +26,7 @@ mod cuts;
 mod denials;
 mod drivers;
 mod faults;
+mod forward;
 mod graceful;
 mod hostile;
 mod ids;

@@ -7,20 +7,10 @@ use super::Fact;
 /// `route`, and the connection at the bottom, which answers with a [`Handover`](crate::Handover).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FastForward {
-    /// Whether statements that were prepared before go on working afterwards.
-    pub translate: bool,
     /// Whether it must be the connection that the session used last.
     pub stays: bool,
 }
 
-/// Statement ids of the session, and the server's id of each on the connection that is handed
-/// over; on the reply, beside the handover. Writer: `catch-up`; reader: the forwarder.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StatementIds(pub Vec<(u32, u32)>);
-
 impl Fact for FastForward {
     const NAME: &'static str = "fast-forward";
-}
-impl Fact for StatementIds {
-    const NAME: &'static str = "statement-ids";
 }
