@@ -360,17 +360,19 @@ impl SessionCommands {
         {
             moves = self.done(&pending.plan, pending.this, target, outcome, session);
         }
-        if session.current_schema == before {
+        // Without session tracking the flag alone says so.
+        let dropped = session.status().contains(Status::DB_DROPPED);
+        if session.current_schema == before && !dropped {
             return;
         }
         self.schema = Some(session.current_schema.clone());
         match &session.current_schema {
             _ if moves => {}
-            Some(name) => {
+            Some(name) if !dropped => {
                 let lsn = self.log.reserve();
                 self.log.append(lsn, init_db(name.clone()));
             }
-            None => {
+            _ => {
                 self.log.forget(cell::SCHEMA);
                 self.schemaless = true;
                 self.generation += 1;

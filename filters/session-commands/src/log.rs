@@ -133,3 +133,116 @@ impl Log {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Entry, Log};
+    use chain::facts::{Expected, LogEntry, Lsn};
+    use proptest::{collection::vec, prelude::*};
+    use std::collections::BTreeMap;
+    use wire::command::CommandCode;
+
+    /// A command of the model: what it writes becomes a function of what it reads and of itself.
+    fn entry(number: usize, reads: &[u8], writes: &[u8]) -> Entry {
+        let cell = |n: &u8| format!("@{n}").into();
+        Entry {
+            code: CommandCode::QUERY,
+            payload: format!("{number}|{reads:?}|{writes:?}").into(),
+            expected: Expected::Success,
+            reads: reads.iter().map(cell).collect(),
+            writes: writes.iter().map(cell).collect(),
+        }
+    }
+
+    /// A connection of the model: what its cells hold is the whole story of their values.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    struct Connection {
+        applied: Lsn,
+        cells: BTreeMap<u8, u64>,
+    }
+
+    impl Connection {
+        fn execute(&mut self, lsn: Lsn, reads: &[u8], writes: &[u8]) {
+            let read = reads.iter().map(|cell| self.cells.get(cell).copied().unwrap_or_default());
+            let value = read.fold(lsn, |value, read| value.wrapping_mul(31).wrapping_add(read));
+            self.cells.extend(writes.iter().map(|cell| (*cell, value)));
+            self.applied = lsn;
+        }
+
+        fn catch_up(
+            &mut self,
+            script: &[(Vec<u8>, Vec<u8>)],
+            entries: &[std::sync::Arc<LogEntry>],
+        ) {
+            for entry in
+                entries.iter().filter(|entry| entry.lsn > self.applied).cloned().collect::<Vec<_>>()
+            {
+                let (reads, writes) = &script[entry.lsn as usize - 1];
+                self.execute(entry.lsn, reads, writes);
+            }
+        }
+    }
+
+    proptest! {
+        /// Whatever goes from the log, whenever a connection catches up: its state is the one of
+        /// the connection that has executed everything.
+        #[test]
+        fn what_goes_cannot_be_told(
+            script in vec((vec(0..5_u8, 0..3), vec(0..5_u8, 1..3)), 1..40),
+            lags in vec(0..40_usize, 3),
+        ) {
+            let (mut log, mut first) = (Log::default(), Connection::default());
+            let mut others = vec![Connection::default(); lags.len()];
+            for (number, (reads, writes)) in script.iter().enumerate() {
+                let lsn = log.reserve();
+                log.append(lsn, entry(number, reads, writes));
+                first.execute(lsn, reads, writes);
+                for (other, lag) in others.iter_mut().zip(&lags) {
+                    if number % (lag + 1) == 0 {
+                        other.catch_up(&script, &log.snapshot());
+                    }
+                }
+            }
+            others.push(Connection::default());
+            for other in &mut others {
+                other.catch_up(&script, &log.snapshot());
+                prop_assert_eq!(&other.cells, &first.cells);
+            }
+            prop_assert!(log.snapshot().len() <= script.len());
+        }
+    }
+
+    #[test]
+    fn what_is_set_again_is_kept_once() {
+        let mut log = Log::default();
+        for number in 0..10_000 {
+            let lsn = log.reserve();
+            log.append(lsn, entry(number, &[], &[1]));
+        }
+        assert_eq!((log.snapshot().len(), log.plain), (1, 1));
+        // H7: the first is read by the second.
+        for (number, (reads, writes)) in
+            [(vec![], vec![1]), (vec![1], vec![2]), (vec![], vec![1])].iter().enumerate()
+        {
+            let lsn = log.reserve();
+            log.append(lsn, entry(number, reads, writes));
+        }
+        assert_eq!(log.snapshot().len(), 3);
+    }
+
+    #[test]
+    fn a_statement_goes_when_it_is_closed() {
+        let mut log = Log::default();
+        for id in [1, 2] {
+            let lsn = log.reserve();
+            let expected = Expected::Statement { id, parameters: 0 };
+            log.append(lsn, Entry { expected, writes: Vec::new(), ..entry(0, &[1], &[]) });
+        }
+        log.close(1);
+        log.close(7);
+        assert_eq!(log.snapshot().len(), 1);
+        assert!(log.prepared_bytes > 0 && log.bytes == 0);
+        log.close(2);
+        assert!(log.is_empty() && log.prepared_bytes == 0);
+    }
+}

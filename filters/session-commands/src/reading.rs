@@ -428,3 +428,102 @@ impl<'a> Words<'a> {
         names
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Class, parts, read};
+    use sql::Dialect;
+
+    #[test]
+    fn statements_have_their_class() {
+        for (text, class) in [
+            ("SET NAMES utf8mb4", Class::Replayed),
+            ("SET NAMES 'latin1' COLLATE latin1_bin;", Class::Replayed),
+            ("SET CHARACTER SET DEFAULT", Class::Replayed),
+            ("SET @a = 1, @b := @a + 1", Class::Replayed),
+            ("SET sql_mode = '', @@session.time_zone = '+00:00'", Class::Replayed),
+            ("SET LOCAL group_concat_max_len = DEFAULT", Class::Replayed),
+            ("SET sql_mode = CONCAT(@@sql_mode, ',ANSI')", Class::Replayed),
+            ("SET SESSION TRANSACTION READ ONLY", Class::Replayed),
+            ("SET transaction_isolation = 'SERIALIZABLE'", Class::Replayed),
+            ("SET ROLE r", Class::Replayed),
+            ("USE d", Class::Replayed),
+            ("PREPARE p FROM 'SELECT 1'", Class::Replayed),
+            ("DROP PREPARE p", Class::Replayed),
+            ("SET TRANSACTION READ ONLY", Class::OneShot),
+            ("SET @@transaction_isolation = 'SERIALIZABLE'", Class::OneShot),
+            ("SET insert_id = 5", Class::OneShot),
+            ("SET rand_seed1 = 5", Class::Local),
+            ("SET sql_log_bin = 0", Class::Local),
+            ("SET last_insert_id = 5", Class::LastInsertId),
+            ("SET @a = NOW()", Class::Once),
+            ("SET @a = CURRENT_TIMESTAMP", Class::Once),
+            ("SET @a = (SELECT 1)", Class::Once),
+            ("SET @a = LAST_INSERT_ID()", Class::Once),
+            ("SET @a = @@global.sql_mode", Class::Once),
+            ("SET @a = @@warning_count", Class::Once),
+            ("SET @a = f(1)", Class::Once),
+            ("SET sql_mode = f(1)", Class::Local),
+            ("SET no_such_variable = 1", Class::Verbatim),
+            ("SET @a = (@b := 1)", Class::Verbatim),
+            ("SET", Class::Verbatim),
+            ("SET @a", Class::Verbatim),
+            ("SET @a = 1 1, ", Class::Verbatim),
+            ("SET GLOBAL a = 1", Class::Other),
+            ("SET @@persist.a = 1", Class::Other),
+            ("SET PASSWORD = 'x'", Class::Other),
+            ("SET DEFAULT ROLE r TO u", Class::Other),
+            ("SET STATEMENT a = 1 FOR SELECT 1", Class::Other),
+            ("DROP TABLE t", Class::Other),
+            ("SELECT 1", Class::Other),
+            ("", Class::Other),
+        ] {
+            assert_eq!(read(text.as_bytes(), Dialect::default()).class, class, "{text}");
+        }
+    }
+
+    #[test]
+    fn of_a_mixed_set_the_session_s_part_is_kept() {
+        let kept = |text: &str| {
+            read(text.as_bytes(), Dialect::default())
+                .text
+                .map(|text| String::from_utf8(text).unwrap())
+        };
+        assert_eq!(
+            kept("SET GLOBAL a = 1, SESSION sql_mode = '', @b = 2").as_deref(),
+            Some("SET @@SESSION.sql_mode = '', @b = 2")
+        );
+        assert_eq!(
+            kept("SET @@global.a=1, time_zone='x'").as_deref(),
+            Some("SET @@SESSION.time_zone = 'x'")
+        );
+        assert_eq!(kept("SET @a = 1"), None);
+    }
+
+    #[test]
+    fn what_a_statement_reads_keeps_what_it_reads() {
+        let reading = read(b"SET @a = CONCAT(@b, 'x', @@sql_mode)", Dialect::default());
+        for cell in ["@b", "@@sql_mode", "@@collation_connection"] {
+            assert!(reading.reads.iter().any(|read| &**read == cell), "{cell}");
+        }
+        assert_eq!(reading.writes, ["@a".into()]);
+        assert!(read(b"SET NAMES 'utf8mb4'", Dialect::default()).reads.is_empty());
+    }
+
+    #[test]
+    fn texts_of_several_statements_are_cut() {
+        let found = parts(b"SET @a = ';'; /* x */ ; SELECT 1;", Dialect::default());
+        assert_eq!(found, [&b"SET @a = ';'"[..], b" SELECT 1"]);
+    }
+
+    proptest::proptest! {
+        /// Nothing panics on any text, and whatever begins like a SET has some class.
+        #[test]
+        fn any_text_is_read(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..40), at in 0..6_usize) {
+            let head = ["SET ", "SET @a = ", "PREPARE ", "HANDLER ", "DROP TABLE ", ""][at];
+            let text = [head.as_bytes(), &bytes].concat();
+            read(&text, Dialect::default());
+            parts(&text, Dialect::default());
+        }
+    }
+}

@@ -14,6 +14,7 @@ use sql::Kind;
 pub(crate) fn read(words: &mut Words<'_>) -> Reading {
     let mut reading = Reading::of(Class::Replayed);
     match words.word_ahead().as_str() {
+        "password" => return Reading::of(Class::Other),
         _ if words.is_assignment() => {}
         "names" => return names(words, reading),
         "character" | "charset" => {
@@ -29,7 +30,7 @@ pub(crate) fn read(words: &mut Words<'_>) -> Reading {
             reading.writes([cell::RESOURCE_GROUP]);
             return reading;
         }
-        "password" | "statement" => return Reading::of(Class::Other),
+        "statement" => return Reading::of(Class::Other),
         "default" if words.second_word() == "role" => return Reading::of(Class::Other),
         "transaction" => return Reading::of(Class::OneShot),
         "session" | "local" if words.second_word() == "transaction" => {

@@ -44,6 +44,7 @@ mod queries;
 mod relay;
 mod rules;
 mod sessions;
+mod state;
 mod sysbench;
 mod tls;
 mod transactions;

@@ -1,0 +1,115 @@
+//! Connections that are lost, and servers on which a session's state cannot be had.
+
+use super::{start, value};
+use anyhow::{Result, ensure};
+use e2e::{Client, Cluster, wait};
+
+on_both_vendors!(
+    h50_what_cannot_be_true_ends_the_session,
+    h52_the_schema_is_dropped,
+    h86_an_idle_connection_is_replaced,
+    h87_what_is_tied_is_not_replaced,
+);
+
+/// Ends the client's connection to a server, as the server knows it, and waits until it is gone.
+fn kill(cluster: &Cluster, client: &mut Client, comment: &str) -> Result<()> {
+    let table = "information_schema.processlist";
+    let mark = format!(
+        "SELECT {comment} @@port, id FROM {table} WHERE info LIKE '%mark{}%'",
+        std::process::id()
+    );
+    let found = client.rows(&mark)?;
+    let (port, id) =
+        (found[0][0].clone().unwrap_or_default(), found[0][1].clone().unwrap_or_default());
+    let host = cluster.addresses[0].split(':').next().unwrap_or_default();
+    let mut admin = Client::connect(&format!("{host}:{port}"), &cluster.admin())?;
+    admin.must(&format!("KILL {id}"))?;
+    let count = format!("SELECT COUNT(*) FROM {table} WHERE id = {id}");
+    wait::until("the end of a connection", || Ok((value(&mut admin, &count)? == "0").then_some(())))
+}
+
+fn h50_what_cannot_be_true_ends_the_session(cluster: &Cluster) -> Result<()> {
+    let name = format!("state_only_{}", std::process::id());
+    let mut admin = cluster.direct()?;
+    admin.must("SET sql_log_bin = 0")?;
+    admin.must(&format!("CREATE DATABASE {name}"))?;
+    let proxy = start(cluster)?;
+    let mut client = proxy.connect(&cluster.admin())?;
+    client.must("SELECT /* hg=1 */ 1")?;
+    client.must(&format!("USE {name}"))?;
+    let reply = client.query("SELECT /* hg=1 */ 1")?;
+    admin.must(&format!("DROP DATABASE {name}"))?;
+    let error = reply.error().map(|error| error.to_string()).unwrap_or_default();
+    ensure!(reply.error_code() == Some(1049), "{error}");
+    ensure!(error.contains("deferred session command failed"), "{error}");
+    ensure!(client.query("SELECT 1").is_err());
+    Ok(())
+}
+
+fn h52_the_schema_is_dropped(cluster: &Cluster) -> Result<()> {
+    let name = format!("state_dropped_{}", std::process::id());
+    let mut admin = cluster.direct()?;
+    admin.must(&format!("CREATE DATABASE {name}"))?;
+    for address in &cluster.addresses[1..] {
+        let mut replica = Client::connect(address, &cluster.admin())?;
+        wait::until("replication", || {
+            Ok(replica
+                .query(&format!("SHOW CREATE DATABASE {name}"))?
+                .error()
+                .is_none()
+                .then_some(()))
+        })?;
+    }
+    let proxy = start(cluster)?;
+    let mut client = proxy.connect(&cluster.admin().schema(&name))?;
+    client.must("SELECT /* hg=1 */ 1")?;
+    client.must(&format!("DROP DATABASE {name}"))?;
+    for text in ["SELECT DATABASE()", "SELECT /* hg=1 */ DATABASE()"] {
+        let rows = client.rows(text)?;
+        ensure!(rows == [[None]], "{text}: {rows:?}");
+    }
+    ensure!(client.query("SELECT /* hg=1 */ * FROM t")?.error_code() == Some(1046));
+    client.must("USE mysql")?;
+    ensure!(value(&mut client, "SELECT /* hg=1 */ DATABASE()")? == "mysql");
+    client.quit()
+}
+
+fn h86_an_idle_connection_is_replaced(cluster: &Cluster) -> Result<()> {
+    let schema = cluster.schema()?;
+    let proxy = start(cluster)?;
+    let mut client = proxy.connect(&cluster.admin().schema(&schema.name))?;
+    client.must("CREATE TABLE t (a INT)")?;
+    client.must("SET NAMES latin1")?;
+    client.must("SET @a = 1, time_zone = '+02:00'")?;
+    let statement = client.prepare("SELECT @a, @@time_zone")?;
+    client.must("PREPARE p FROM 'SELECT @a + 1'")?;
+    for comment in ["/* mark", "/* hg=1 mark"] {
+        let comment = format!("{comment}{} */", std::process::id());
+        kill(cluster, &mut client, &comment)?;
+        ensure!(
+            client.rows(&format!("SELECT {comment} @a, @@time_zone, @@character_set_client"))?
+                == [[Some("1".into()), Some("+02:00".into()), Some("latin1".to_owned())]]
+        );
+    }
+    let executed = client.execute(&statement, 0, &[])?;
+    ensure!(executed.error().is_none());
+    ensure!(value(&mut client, "EXECUTE /* hg=1 */ p")? == "2");
+    client.must("INSERT INTO t VALUES (1)")?;
+    ensure!(value(&mut client, "SELECT COUNT(*) FROM t")? == "1");
+    client.quit()
+}
+
+fn h87_what_is_tied_is_not_replaced(cluster: &Cluster) -> Result<()> {
+    let proxy = start(cluster)?;
+    let name = format!("state_tied_{}", std::process::id());
+    for tie in [format!("SELECT GET_LOCK('{name}', 0)"), "BEGIN".into(), "SET @u = UUID()".into()] {
+        let mut client = proxy.connect(&cluster.admin())?;
+        client.must(&tie)?;
+        let comment = format!("/* mark{} */", std::process::id());
+        kill(cluster, &mut client, &comment)?;
+        let after = client.query("SELECT 1");
+        let ended = after.is_err() || after.is_ok_and(|reply| reply.error().is_some());
+        ensure!(ended, "{tie}");
+    }
+    Ok(())
+}
