@@ -121,7 +121,7 @@ impl Parsing {
     fn prepare(&mut self, mut command: Command) -> Calling {
         let text = command.sql().unwrap_or_default();
         // The text stays for long: it must not keep the buffer that it was read into.
-        let statement = self.statement(&command, Bytes::copy_from_slice(&text));
+        let statement = self.statement(&command, Bytes::copy_from_slice(&text)).shared();
         let reader = self.prepared.get_or_insert_default().begin(statement.clone());
         command.note(statement);
         let reply = self.inner.call(command);

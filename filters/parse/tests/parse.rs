@@ -257,6 +257,23 @@ fn a_statement_that_the_server_refuses_is_not_known() {
 }
 
 #[test]
+fn the_last_statement_is_none_after_one_that_was_refused() {
+    let good = std::sync::atomic::AtomicBool::new(true);
+    let (mut client, seen) = preparing(move || {
+        if good.swap(false, std::sync::atomic::Ordering::Relaxed) {
+            return prepared(5);
+        }
+        Body::end(End { packet: vec![1, 0, 0, 1, 0xFF].into(), error: Some(5), ..End::default() })
+    });
+    for sql in ["SELECT 1", "SELEC 2"] {
+        client.send(Command::new(testing::session(), CommandCode::STMT_PREPARE, sql)).unwrap();
+        client.send(of_statement(CommandCode::STMT_EXECUTE, u32::MAX)).unwrap();
+    }
+    client.send(of_statement(CommandCode::STMT_EXECUTE, ID)).unwrap();
+    assert_eq!(*seen.lock().unwrap(), ["SELECT 1", "SELECT 1", "SELEC 2", "", "SELECT 1"]);
+}
+
+#[test]
 fn an_id_that_is_given_again_is_the_later_statement_s() {
     let (mut client, seen) = preparing(|| prepared(5));
     for sql in ["SELECT 1", "SELECT 2"] {

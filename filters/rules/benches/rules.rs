@@ -36,7 +36,8 @@ impl chain::FilterFactory for Statements {
     fn build(
         _: Nothing,
     ) -> Result<impl chain::registry::IntoLayer, Box<dyn std::error::Error + Send + Sync>> {
-        let statement = chain::facts::Statement::new(QUERY.into(), sql::Dialect::default());
+        let statement =
+            chain::facts::Statement::new(QUERY.into(), sql::Dialect::default()).shared();
         statement.digest();
         Ok(tower::layer::layer_fn(move |below: Stack| {
             let statement = statement.clone();

@@ -92,7 +92,7 @@ impl Filter for SessionCommands {
         if let Some(target) = target {
             self.ran(target, writes);
         }
-        if plan.is_nothing() && this.is_none() && !self.ties.has(Cause::OneShot) {
+        if plan.is_nothing() && this.is_none() && !self.ties.passes() {
             return Ok(reply);
         }
         let target = target.cloned();

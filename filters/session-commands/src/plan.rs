@@ -86,7 +86,13 @@ impl Plan {
                 self.add(reading, text, known);
             }
             Verb::Execute => self.execute(text, dialect, known),
-            Verb::Create | Verb::Handler | Verb::Call | Verb::Xa => {
+            Verb::Create
+            | Verb::Handler
+            | Verb::Call
+            | Verb::Xa
+            | Verb::Kill
+            | Verb::Commit
+            | Verb::Rollback => {
                 let reading = reading::read(text, dialect);
                 self.ties.extend(reading.ties);
                 self.local.extend(reading.local);

@@ -19,6 +19,8 @@ pub(crate) enum Cause {
     Setting,
     /// A statement whose effects are not known.
     Unknown,
+    /// It may be about to be closed because the session has asked for that.
+    Ending,
     /// The log may not grow further.
     FullLog,
 }
@@ -37,6 +39,7 @@ impl Cause {
             Self::OneShot => "a setting for the next transaction",
             Self::Setting => "a setting of this connection",
             Self::Unknown => "a statement with unknown effects",
+            Self::Ending => "a statement that ends a connection",
             Self::FullLog => "a full log",
         }
     }
@@ -66,6 +69,11 @@ impl Ties {
 
     pub(crate) fn has(&self, cause: Cause) -> bool {
         self.causes.iter().any(|(known, _)| *known == cause)
+    }
+
+    /// Whether the next reply may end one of them.
+    pub(crate) fn passes(&self) -> bool {
+        self.has(Cause::OneShot) || self.has(Cause::Ending)
     }
 
     /// Notes what has happened on the connection to `target`.

@@ -65,6 +65,8 @@ impl SessionCommands {
         session: &Session,
     ) -> bool {
         let mut change = |change: &Change| self.ties.change(change.clone(), target);
+        // Another reply has come: the connection was not closed.
+        change(&Change::UntieAll(Cause::Ending));
         if outcome.error.is_some() {
             if plan.several {
                 change(&Change::Tie(Cause::Unknown, "".into()));

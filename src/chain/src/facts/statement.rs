@@ -7,15 +7,23 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-/// What a statement is. Lexed at the first look, once, and not at all where nobody looks; clones
-/// share what was found. Writer: `parse`. Whoever changes a statement's text puts what
-/// [`Statement::rewritten`] gives in its place.
+/// What a statement is. Lexed at the first look, once, and not at all where nobody looks. Writer:
+/// `parse`. Whoever changes a statement's text puts what [`Statement::rewritten`] gives in its
+/// place.
 ///
 /// On a command that names a prepared statement it is the statement that was prepared.
 #[derive(Clone)]
-pub struct Statement(Arc<Inner>);
+pub struct Statement(Held);
 
-struct Inner {
+/// A statement that lives as long as its command costs no allocation of its own.
+#[derive(Clone)]
+enum Held {
+    Alone(Found),
+    Shared(Arc<Found>),
+}
+
+#[derive(Clone)]
+struct Found {
     sql: Bytes,
     dialect: sql::Dialect,
     digest_limit: usize,
@@ -32,31 +40,42 @@ impl Statement {
     /// The same, with a limit of its own for the length of its digest's text, in bytes.
     pub fn with_digest_limit(sql: Bytes, dialect: sql::Dialect, digest_limit: usize) -> Self {
         let (lexed, digest) = (OnceLock::new(), OnceLock::new());
-        Self(Arc::new(Inner { sql, dialect, digest_limit, lexed, digest }))
+        Self(Held::Alone(Found { sql, dialect, digest_limit, lexed, digest }))
+    }
+
+    /// The same statement, whose clones share what is found out about any of them: for one that is
+    /// kept. Other clones know what was known when they were made.
+    #[must_use]
+    pub fn shared(self) -> Self {
+        match self.0 {
+            Held::Alone(found) => Self(Held::Shared(Arc::new(found))),
+            shared @ Held::Shared(_) => Self(shared),
+        }
     }
 
     /// This statement with another text: what it is follows from the new text, its digest stays
     /// that of the client's.
     #[must_use]
     pub fn rewritten(&self, sql: Bytes) -> Self {
-        let Inner { dialect, digest_limit, .. } = *self.0;
+        let Found { dialect, digest_limit, .. } = *self.found();
         let digest = OnceLock::from(Arc::clone(self.shared_digest()));
-        Self(Arc::new(Inner { sql, dialect, digest_limit, lexed: OnceLock::new(), digest }))
+        Self(Held::Alone(Found { sql, dialect, digest_limit, lexed: OnceLock::new(), digest }))
     }
 
     /// Its text: the client's, unless a filter has changed it.
     pub fn text(&self) -> &Bytes {
-        &self.0.sql
+        &self.found().sql
     }
 
     /// How its text is read.
     pub fn dialect(&self) -> sql::Dialect {
-        self.0.dialect
+        self.found().dialect
     }
 
     /// What it is.
     pub fn get(&self) -> &sql::Statement {
-        self.0.lexed.get_or_init(|| sql::statement(&self.0.sql, self.0.dialect))
+        let found = self.found();
+        found.lexed.get_or_init(|| sql::statement(&found.sql, found.dialect))
     }
 
     /// Its text without its values, and the hash of that.
@@ -66,24 +85,31 @@ impl Statement {
 
     /// Whether somebody has asked what it is.
     pub fn is_lexed(&self) -> bool {
-        self.0.lexed.get().is_some()
+        self.found().lexed.get().is_some()
     }
 
     /// Whether somebody has asked for its digest.
     pub fn is_digested(&self) -> bool {
-        self.0.digest.get().is_some()
+        self.found().digest.get().is_some()
     }
 
     fn shared_digest(&self) -> &Arc<sql::Digest> {
-        let Inner { sql, dialect, digest_limit, digest, .. } = &*self.0;
+        let Found { sql, dialect, digest_limit, digest, .. } = self.found();
         digest.get_or_init(|| Arc::new(sql::digest(sql, *dialect, *digest_limit)))
+    }
+
+    fn found(&self) -> &Found {
+        match &self.0 {
+            Held::Alone(found) => found,
+            Held::Shared(found) => found,
+        }
     }
 }
 
 /// A statement may hold secrets, so its text is not shown.
 impl fmt::Debug for Statement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Statement({} bytes)", self.0.sql.len())
+        write!(f, "Statement({} bytes)", self.text().len())
     }
 }
 
@@ -97,8 +123,8 @@ mod tests {
     use sql::{Class, Dialect};
 
     #[test]
-    fn clones_share_what_was_found() {
-        let statement = Statement::new("SELECT 1".into(), Dialect::default());
+    fn clones_of_a_shared_one_share_what_is_found() {
+        let statement = Statement::new("SELECT 1".into(), Dialect::default()).shared();
         let clone = statement.clone();
         assert!(!clone.is_lexed() && !clone.is_digested());
         statement.get();

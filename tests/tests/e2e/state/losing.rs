@@ -9,6 +9,7 @@ on_both_vendors!(
     h52_the_schema_is_dropped,
     h86_an_idle_connection_is_replaced,
     h87_what_is_tied_is_not_replaced,
+    what_ends_its_connection_ends_the_session,
 );
 
 /// Ends the client's connection to a server, as the server knows it, and waits until it is gone.
@@ -76,9 +77,11 @@ fn h52_the_schema_is_dropped(cluster: &Cluster) -> Result<()> {
 
 fn h86_an_idle_connection_is_replaced(cluster: &Cluster) -> Result<()> {
     let schema = cluster.schema()?;
+    let table = format!("{}.t", schema.name);
+    cluster.direct()?.must(&format!("CREATE TABLE {table} (a INT)"))?;
+    super::replicated(cluster, &table, 0)?;
     let proxy = start(cluster)?;
     let mut client = proxy.connect(&cluster.admin().schema(&schema.name))?;
-    client.must("CREATE TABLE t (a INT)")?;
     client.must("SET NAMES latin1")?;
     client.must("SET @a = 1, time_zone = '+02:00'")?;
     let statement = client.prepare("SELECT @a, @@time_zone")?;
@@ -112,4 +115,20 @@ fn h87_what_is_tied_is_not_replaced(cluster: &Cluster) -> Result<()> {
         ensure!(ended, "{tie}");
     }
     Ok(())
+}
+
+fn what_ends_its_connection_ends_the_session(cluster: &Cluster) -> Result<()> {
+    let proxy = start(cluster)?;
+    for text in ["COMMIT RELEASE", "ROLLBACK AND NO CHAIN RELEASE", "KILL CONNECTION_ID()"] {
+        let mut client = proxy.connect(&cluster.admin())?;
+        client.must("SET @a = 1")?;
+        // KILL of itself is an error on one vendor, and no reply on none.
+        let _ = client.query(text);
+        ensure!(client.query("SELECT @a").is_err(), "{text}");
+    }
+    // A KILL of nobody ends nothing, and ties nothing for long.
+    let mut client = proxy.connect(&cluster.admin())?;
+    ensure!(client.query("KILL 2147483000")?.error_code() == Some(1094));
+    ensure!(super::port(&mut client, "")? != super::port(&mut client, "/* hg=1 */")?);
+    client.quit()
 }
