@@ -21,6 +21,7 @@ on_both_vendors!(
     prepared_statements_give_one_warning,
     no_warning_without_prepared_statements,
     statements_of_before_go_on_working,
+    state_goes_along_to_another_server,
     every_kind_of_command_is_a_trigger,
     triggers_of_16_mebibytes_and_more,
     ten_commands_behind_the_trigger,
@@ -290,6 +291,41 @@ fn statements_of_before_go_on_working(cluster: &Cluster) -> Result<()> {
     }
     ensure!(is_forwarded(&mut client)?);
     client.close_statement(&statement)?;
+    client.must("SELECT 1")?;
+    client.quit()
+}
+
+/// With the session's state in a log, the switch may lead to a server that knew nothing of it.
+fn state_goes_along_to_another_server(cluster: &Cluster) -> Result<()> {
+    let chain = format!(
+        "[chain.main]\nsession = [\n  {{ use = \"parse\" }},\n  {{ use = \"rules\", rules = [{}] }},\n  \
+         {{ use = \"session-commands\" }},\n  {{ use = \"fast-forward\" }},\n  {{ use = \"route\" }},\n]\n\
+         backend = [{{ use = \"catch-up\" }}]\n",
+        on_go().replace("apply", "destination_hostgroup = 1, apply")
+    );
+    let proxy = Setup::of(cluster).append(&chain).start()?;
+    let primary = one(&mut cluster.direct()?, "SELECT @@server_id")?;
+    let mut client = proxy.connect(&app(cluster))?;
+    let statement = client.prepare("SELECT 11 + 4")?;
+    ensure!(statement.id() >= 1 << 31, "the id is the session's");
+    client.must("SET @mine = 'kept', time_zone = '+03:00'")?;
+    ensure!(one(&mut client, "SELECT @@server_id")? == primary);
+    client.must("SELECT 'go'")?;
+    ensure!(is_forwarded(&mut client)?);
+    ensure!(one(&mut client, "SELECT @@server_id")? != primary);
+    ensure!(one(&mut client, "SELECT CONCAT(@mine, @@time_zone)")? == "kept+03:00");
+    let mut body = statement.id().to_le_bytes().to_vec();
+    body.extend([0, 1, 0, 0, 0]);
+    for _ in 0..2 {
+        let reply = client.command(CommandCode::STMT_EXECUTE, &body)?;
+        ensure!(reply.error().is_none(), "{:?}", reply.error());
+    }
+    let other = client.prepare("SELECT 1")?;
+    ensure!(other.id() < 1 << 31, "the id is the server's");
+    client.close_statement(&statement)?;
+    let gone = client.command(CommandCode::STMT_EXECUTE, &body)?;
+    ensure!(gone.error_code() == Some(1243), "{:?}", gone.error());
+    client.close_statement(&other)?;
     client.must("SELECT 1")?;
     client.quit()
 }
