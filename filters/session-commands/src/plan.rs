@@ -78,7 +78,9 @@ impl Plan {
         if found.needs.user_variables {
             self.user_variables(text, dialect, found.verb, known);
         }
-        match found.verb {
+        // `SET STATEMENT ... FOR SET` has no verb that is told.
+        let verb = if found.verb == Verb::Unknown { sql::peek(text) } else { found.verb };
+        match verb {
             Verb::Set | Verb::Use | Verb::Prepare | Verb::Deallocate | Verb::Drop => {
                 let mut reading = reading::read(text, dialect);
                 self.prepared_texts(found.verb, text, dialect, &reading);

@@ -310,6 +310,10 @@ mod tests {
             ("SET sql_mode = f(1)", Class::Local),
             ("SET no_such_variable = 1", Class::Verbatim),
             ("SET @a = (@b := 1)", Class::Verbatim),
+            ("SET NAMES latin1, time_zone = '+00:00'", Class::Verbatim),
+            ("SET CHARACTER SET latin1, @a = 1", Class::Verbatim),
+            ("SET ROLE r, s", Class::Verbatim),
+            ("SET STATEMENT a = 1 FOR USE d", Class::Verbatim),
             ("SET", Class::Verbatim),
             ("SET @a", Class::Verbatim),
             ("SET @a = 1 1, ", Class::Verbatim),
@@ -317,7 +321,8 @@ mod tests {
             ("SET @@persist.a = 1", Class::Other),
             ("SET PASSWORD = 'x'", Class::Other),
             ("SET DEFAULT ROLE r TO u", Class::Other),
-            ("SET STATEMENT a = 1 FOR SELECT 1", Class::Other),
+            ("SET GLOBAL a = 1, b = 2", Class::Other),
+            ("SET GLOBAL a = 1, @@persist.c = 1, b = 2", Class::Other),
             ("DROP TABLE t", Class::Other),
             ("SELECT 1", Class::Other),
             ("", Class::Other),
@@ -341,6 +346,11 @@ mod tests {
             kept("SET @@global.a=1, time_zone='x'").as_deref(),
             Some("SET @@SESSION.time_zone = 'x'")
         );
+        // A scope word holds until the next one, over what has none.
+        assert_eq!(
+            kept("SET GLOBAL a = 1, b = 2, @c = 3, d = 4, @@time_zone = 'x', LOCAL sql_mode = '', lc_time_names = 'y'").as_deref(),
+            Some("SET @c = 3, @@time_zone = 'x', @@SESSION.sql_mode = '', @@SESSION.lc_time_names = 'y'")
+        );
         assert_eq!(kept("SET @a = 1"), None);
     }
 
@@ -351,6 +361,8 @@ mod tests {
             assert!(reading.reads.iter().any(|read| &**read == cell), "{cell}");
         }
         assert_eq!(reading.writes, ["@a".into()]);
+        let reading = read(b"SET optimizer_switch = 'mrr=on'", Dialect::default());
+        assert!(reading.reads.contains(&reading.writes[0]));
         assert!(read(b"SET NAMES 'utf8mb4'", Dialect::default()).reads.is_empty());
     }
 

@@ -17,6 +17,10 @@ pub(crate) fn read(words: &mut Words<'_>) -> Reading {
     match words.word_ahead().as_str() {
         "password" => return Reading::of(Class::Other),
         _ if words.is_assignment() => {}
+        // Others may stand behind these, as in `SET NAMES latin1, time_zone = '+00:00'`.
+        "names" | "character" | "charset" | "role" if words.comma_follows() => {
+            return reading.verbatim();
+        }
         "names" => return names(words, reading),
         "character" | "charset" => {
             reading.writes([cell::CLIENT, cell::RESULTS, cell::CONNECTION]);
@@ -31,7 +35,8 @@ pub(crate) fn read(words: &mut Words<'_>) -> Reading {
             reading.writes([cell::RESOURCE_GROUP]);
             return reading;
         }
-        "statement" => return Reading::of(Class::Other),
+        // Whether this is for a statement that lasts is seen by whoever asks.
+        "statement" => return reading.verbatim(),
         "default" if words.second_word() == "role" => return Reading::of(Class::Other),
         "transaction" => return Reading::of(Class::OneShot),
         "session" | "local" if words.second_word() == "transaction" => {
@@ -77,9 +82,9 @@ enum Target {
 
 fn assignments(words: &mut Words<'_>, mut reading: Reading) -> Reading {
     let mut kept: Vec<Vec<u8>> = Vec::new();
-    let mut dropped = false;
+    let (mut dropped, mut scope) = (false, Scope::Session);
     loop {
-        let Some(target) = target(words) else { return reading.verbatim() };
+        let Some(target) = target(words, &mut scope) else { return reading.verbatim() };
         let Some(name) = words.assigned(target_prefix(&target)) else { return reading.verbatim() };
         let value = value(words, &mut reading);
         match (target, value) {
@@ -118,8 +123,16 @@ fn assignments(words: &mut Words<'_>, mut reading: Reading) -> Reading {
     reading
 }
 
-/// Scope words carry over to the assignments behind them, but not beyond a target with one of its
-/// own: each kept part says its scope itself.
+/// What a name without a scope of its own belongs to: a scope word holds for the names behind it
+/// too (measured on both vendors), until the next one; `@@name` and `@name` have nothing to do with
+/// it.
+#[derive(Clone, Copy)]
+enum Scope {
+    Session,
+    Global,
+}
+
+/// Each kept part says its scope itself.
 fn target_prefix(target: &Target) -> &'static str {
     match target {
         Target::Session(_, false) => "@@SESSION.",
@@ -128,7 +141,7 @@ fn target_prefix(target: &Target) -> &'static str {
     }
 }
 
-fn target(words: &mut Words<'_>) -> Option<Target> {
+fn target(words: &mut Words<'_>, scope: &mut Scope) -> Option<Target> {
     let token = words.next()?;
     let text = words.of(token);
     match token.kind {
@@ -143,20 +156,20 @@ fn target(words: &mut Words<'_>) -> Option<Target> {
             })
         }
         Kind::Word | Kind::QuotedName => {
-            let word = cell::plain(text).to_lowercase();
-            let scoped = token.kind == Kind::Word && !words.is_equals_ahead();
-            match word.as_str() {
-                "global" | "persist" | "persist_only" if scoped => {
-                    words.next()?;
-                    Some(Target::Global)
-                }
-                "session" | "local" if scoped => {
-                    let name = words.next()?;
-                    let name = cell::plain(words.of(name)).to_lowercase();
-                    Some(Target::Session(name, false))
-                }
-                _ => Some(Target::Session(word, false)),
+            let mut name = cell::plain(text).to_lowercase();
+            if token.kind == Kind::Word && !words.is_equals_ahead() {
+                *scope = match name.as_str() {
+                    "global" | "persist" | "persist_only" => Scope::Global,
+                    "session" | "local" => Scope::Session,
+                    _ => return None,
+                };
+                let token = words.next()?;
+                name = cell::plain(words.of(token)).to_lowercase();
             }
+            Some(match scope {
+                Scope::Session => Target::Session(name, false),
+                Scope::Global => Target::Global,
+            })
         }
         _ => None,
     }
@@ -175,9 +188,9 @@ fn session(reading: &mut Reading, variable: &str, bare: bool, value: &Value) {
     if matches!(value, Value::Once) {
         reading.once(None);
     }
-    if &*cell == cell::CLIENT {
-        // What follows is read in another charset.
-        reading.reads([cell::CLIENT]);
+    // What follows is read in another charset; a switch that is not named keeps its value.
+    if &*cell == cell::CLIENT || variable == "optimizer_switch" {
+        reading.reads([&*cell]);
     }
     reading.writes([&*cell]);
 }

@@ -116,6 +116,11 @@ impl<'a> Words<'a> {
         is_comma
     }
 
+    /// Whether there is a comma in what is left.
+    pub(crate) fn comma_follows(&self) -> bool {
+        self.tokens[self.at..].iter().any(|token| token.kind == Kind::Comma)
+    }
+
     /// The text that is left.
     pub(crate) fn rest(&self) -> &'a [u8] {
         &self.text[self.place()..]

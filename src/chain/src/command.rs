@@ -5,6 +5,7 @@ use crate::{
     facts::{Fact, Facts},
 };
 use bytes::{BufMut, Bytes, BytesMut};
+use sql::Verb;
 use std::{fmt, sync::OnceLock};
 use wire::{
     command::{CommandCode, Query},
@@ -20,6 +21,7 @@ struct Inner {
     asker: Asker,
     session: Session,
     facts: Facts,
+    verb: OnceLock<Verb>,
 }
 
 /// Who asks.
@@ -87,7 +89,8 @@ impl Command {
 
     fn of(session: Session, code: CommandCode, form: Form) -> Self {
         let facts = Facts::default();
-        Self(Box::new(Inner { code, form, asker: Asker::Client, session, facts }))
+        let verb = OnceLock::new();
+        Self(Box::new(Inner { code, form, asker: Asker::Client, session, facts, verb }))
     }
 
     /// Attaches a fact for the filters below, replacing one of the same type.
@@ -131,9 +134,19 @@ impl Command {
         }
     }
 
+    /// The first word of its text, looked at once. [`Verb::Unknown`] without a text, and for one of
+    /// several packets: it would have to be joined to be looked at.
+    pub fn verb(&self) -> Verb {
+        *self.0.verb.get_or_init(|| match self.reply_seq() {
+            1 => self.sql().map_or(Verb::Unknown, |text| sql::peek(&text)),
+            _ => Verb::Unknown,
+        })
+    }
+
     /// Replaces everything after the command byte.
     pub fn rewrite(&mut self, payload: impl AsRef<[u8]>) {
         self.0.form = made(self.0.code, payload.as_ref());
+        self.0.verb = OnceLock::new();
     }
 
     /// Replaces the statement's text and keeps what stands before it (query attributes). Does
@@ -146,6 +159,7 @@ impl Command {
         payload.put_slice(&whole[..before]);
         payload.put_slice(sql);
         self.0.form = Form::Made(payload.freeze());
+        self.0.verb = OnceLock::new();
     }
 
     /// The packets to send, headers included: the client's own bytes unless a filter rewrote them.

@@ -16,7 +16,7 @@ use crate::{
     backend::dedicated::Dedicated, metrics::Forwarded, session::Client, signal::Signal,
     stream::Stream,
 };
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use chain::{Handover, facts::StatementIds};
 use pipe::{Flow, Pipe};
 use std::{
@@ -141,7 +141,7 @@ impl<'a> Lines<'a> {
         }
         let first = match ahead.is_empty() {
             true => first,
-            false => first.chain(ahead).copy_to_bytes_all(),
+            false => [&first[..], &ahead].concat().into(),
         };
         Self {
             client,
@@ -177,16 +177,5 @@ impl<'a> Lines<'a> {
     /// The server sends nothing more: what it has sent has been read.
     fn server_has_closed(&self) -> bool {
         self.down.source_is_over()
-    }
-}
-
-/// Everything that is left, in one piece.
-trait CopyAll {
-    fn copy_to_bytes_all(self) -> Bytes;
-}
-
-impl<B: Buf> CopyAll for B {
-    fn copy_to_bytes_all(mut self) -> Bytes {
-        self.copy_to_bytes(self.remaining())
     }
 }

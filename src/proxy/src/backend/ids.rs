@@ -111,7 +111,7 @@ async fn statement(held: &mut Held, me: &Registered, command: Command) -> Result
     let prepares = command.code() == CommandCode::STMT_PREPARE;
     if prepares {
         held.ids.prepared.last = None;
-    } else if sql::peek(&text) == Verb::Kill {
+    } else if command.verb() == Verb::Kill {
         return Box::pin(kill::statement(held, me, command, text)).await;
     }
     if !sql::may_name_connection_id(&text) {

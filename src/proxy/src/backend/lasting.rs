@@ -55,16 +55,11 @@ impl Lasting {
 }
 
 /// Whether the first word says enough: these statements set nothing, however long they are, if
-/// there can be no other one behind them.
+/// there can be no other one behind them. Behind a comment it may be one that this server skips.
 fn is_plain(command: &Command, several: bool) -> bool {
-    let plain = |text: Bytes| {
-        let verbs = [Verb::Select, Verb::Insert, Verb::Update, Verb::Delete, Verb::Replace];
-        // Behind a comment the first word may be one that this server skips.
-        text.trim_ascii_start().first().is_some_and(u8::is_ascii_alphabetic)
-            && verbs.contains(&sql::peek(&text))
-    };
-    // One of several packets would have to be joined to be looked at: it is, for the scan too.
-    !several && command.sql().is_some_and(plain)
+    let verbs = [Verb::Select, Verb::Insert, Verb::Update, Verb::Delete, Verb::Replace];
+    let begins = |text: Bytes| text.trim_ascii_start().first().is_some_and(u8::is_ascii_alphabetic);
+    !several && verbs.contains(&command.verb()) && command.sql().is_some_and(begins)
 }
 
 /// Whether SET ROLE or SET RESOURCE GROUP may be in a text, be it in a string that is prepared. What

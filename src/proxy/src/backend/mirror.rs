@@ -9,7 +9,7 @@ use crate::{
     config::{self, Account},
     metrics::{Metrics, Mirrored},
 };
-use chain::{Command, Frame, HostgroupId, Outcome, topology::Server};
+use chain::{Command, Frame, HostgroupId, Outcome, balance::Choice};
 use std::{
     sync::Arc,
     time::{Duration, Instant},
@@ -26,6 +26,7 @@ pub(crate) struct Mirrors {
     backends: Arc<Backends>,
     /// How long a copy may wait for its connection.
     budget: Duration,
+    choice: Choice,
     room: Arc<Semaphore>,
     metrics: Mirrored,
 }
@@ -40,6 +41,7 @@ impl Mirrors {
         Arc::new(Self {
             backends: backends.clone(),
             budget: settings.connect_budget,
+            choice: Choice::default(),
             room: Arc::new(Semaphore::new(AT_ONCE)),
             metrics: metrics.mirrored.clone(),
         })
@@ -86,9 +88,8 @@ impl Mirrors {
     ) -> Result<(), String> {
         let session = copy.session();
         let group = session.topology.hostgroup(hostgroup).ok_or("there is no such hostgroup")?;
-        let chosen =
-            group.servers.iter().filter(|server| server.weight > 0).min_by_key(outstanding);
-        let backend = chosen.and_then(|server| self.backends.get(server));
+        let chosen = self.choice.server(group);
+        let backend = chosen.and_then(|server| self.backends.get(&server));
         let backend = backend.ok_or("the hostgroup has no server to choose")?;
         let deadline = Instant::now() + self.budget;
         let link = backend.attach(session, account, deadline, false).await;
@@ -105,8 +106,4 @@ impl Mirrors {
         }
         Err("the reply stopped before its end".into())
     }
-}
-
-fn outstanding(server: &&Arc<Server>) -> u64 {
-    u64::from(server.load.outstanding()) * 1000 / u64::from(server.weight.max(1))
 }

@@ -25,9 +25,9 @@ impl Change {
             CommandCode::STMT_PREPARE => Self::OneMore,
             CommandCode::STMT_CLOSE => Self::OneLess,
             CommandCode::RESET_CONNECTION => Self::All,
-            CommandCode::QUERY => match command.sql().map(|text| sql::peek(&text)) {
-                Some(Verb::Prepare) => Self::OneMore,
-                Some(Verb::Deallocate) => Self::OneLess,
+            CommandCode::QUERY => match command.verb() {
+                Verb::Prepare => Self::OneMore,
+                Verb::Deallocate => Self::OneLess,
                 _ => Self::None,
             },
             _ => Self::None,

@@ -69,23 +69,17 @@ async fn session(
     drop(pending);
     let mut logged_in = match login {
         Ok(Ok(logged_in)) => logged_in,
-        failed => {
-            common.metrics.login_failures.inc();
-            let reason = match failed {
-                Ok(Err(error)) => {
-                    if broke_off(&error) {
-                        common.hosts.broke_off(peer);
-                    }
-                    error.to_string()
-                }
-                _ => {
-                    common.hosts.broke_off(peer);
-                    entrance.timed_out(&mut client).await;
-                    format!("no login within {:?}", common.login_timeout)
-                }
-            };
-            tracing::debug!(session = id, %peer, reason, "login failed");
-            return client.close().await;
+        Ok(Err(error)) => {
+            if broke_off(&error) {
+                common.hosts.broke_off(peer);
+            }
+            return not_logged_in(client, &common, id, peer, error.to_string()).await;
+        }
+        Err(_) => {
+            common.hosts.broke_off(peer);
+            entrance.timed_out(&mut client).await;
+            let reason = format!("no login within {:?}", common.login_timeout);
+            return not_logged_in(client, &common, id, peer, reason).await;
         }
     };
     common.hosts.logged_in(peer);
@@ -124,6 +118,13 @@ async fn session(
         tracing::debug!(session = id, %peer, %error, "session ended");
         client.close().await;
     }
+}
+
+/// A client that is not let in, and has been told.
+async fn not_logged_in(mut client: Client, common: &Common, id: u32, peer: Peer, reason: String) {
+    common.metrics.login_failures.inc();
+    tracing::debug!(session = id, %peer, reason, "login failed");
+    client.close().await;
 }
 
 /// A client of which nothing is read: its bytes go to a server of `hostgroup`, and back.

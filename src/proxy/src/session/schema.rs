@@ -18,14 +18,12 @@ impl Asked {
     pub(super) fn by(command: &Command) -> Self {
         match command.code() {
             CommandCode::INIT_DB => Self::Enters(command.whole().slice(1..)),
-            CommandCode::QUERY if command.reply_seq() == 1 => match command.sql() {
-                Some(text) if sql::peek(&text) == Verb::Use => {
-                    let named = sql::statement(&text, sql::Dialect::default());
-                    let named = named.new_schema(&text).map(|name| Bytes::copy_from_slice(&name));
-                    named.map_or(Self::Nothing, Self::Enters)
-                }
-                _ => Self::Nothing,
-            },
+            CommandCode::QUERY if command.verb() == Verb::Use => {
+                let text = command.sql().unwrap_or_default();
+                let named = sql::statement(&text, sql::Dialect::default());
+                let named = named.new_schema(&text).map(|name| Bytes::copy_from_slice(&name));
+                named.map_or(Self::Nothing, Self::Enters)
+            }
             _ => Self::Nothing,
         }
     }

@@ -2,7 +2,7 @@
 
 use super::{Twins, port, replicated, start, value};
 use anyhow::{Result, ensure};
-use e2e::Cluster;
+use e2e::{Cluster, Vendor};
 use wire::CommandCode;
 
 on_both_vendors!(
@@ -157,7 +157,23 @@ fn h28_h54_h57_forms_of_set(cluster: &Cluster) -> Result<()> {
         "SELECT /* hg=1 */ @x, @`a B`, @@lc_time_names",
         "SET SESSION sql_mode = CONCAT(@@sql_mode, ',ANSI_QUOTES'), group_concat_max_len = DEFAULT",
         "SELECT /* hg=1 */ @@sql_mode",
-    ])
+        "SET GLOBAL net_write_timeout = @@GLOBAL.net_write_timeout, max_connect_errors = 100",
+        "SELECT /* hg=1 */ @@sql_mode",
+        "SET NAMES latin1, time_zone = '+05:00'",
+        "SET NAMES utf8mb4",
+        "SELECT /* hg=1 */ @@time_zone",
+        "SET optimizer_switch = 'mrr=on'",
+        "SET optimizer_switch = 'batched_key_access=off'",
+        "SET optimizer_switch = 'index_merge=off'",
+        "SELECT /* hg=1 */ @@optimizer_switch",
+    ])?;
+    if cluster.vendor == Vendor::MariaDb {
+        twins.same(&[
+            "SET STATEMENT max_statement_time = 9 FOR SET @@lc_time_names = 'fr_FR'",
+            "SELECT /* hg=1 */ @@lc_time_names",
+        ])?;
+    }
+    Ok(())
 }
 
 fn h58_several_statements_in_one_text(cluster: &Cluster) -> Result<()> {
