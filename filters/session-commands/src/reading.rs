@@ -179,19 +179,12 @@ fn ties(verb: Verb, text: &[u8], words: &mut Words<'_>, reading: &mut Reading) {
         },
         // The server closes the connection, and that is the session's end: not one to be replaced.
         Verb::Kill => tie(reading, Cause::Ending),
-        Verb::Commit | Verb::Rollback if releases(text) => tie(reading, Cause::Ending),
+        Verb::Commit | Verb::Rollback if sql::statement(text, Dialect::default()).releases() => {
+            tie(reading, Cause::Ending)
+        }
         _ => {}
     }
     reading.ties.extend(locks(text));
-}
-
-/// `COMMIT RELEASE`, `ROLLBACK AND NO CHAIN RELEASE`.
-fn releases(text: &[u8]) -> bool {
-    matches!(
-        sql::statement(text, Dialect::default()).class,
-        sql::Class::Commit { release: Some(true), .. }
-            | sql::Class::Rollback { release: Some(true), .. }
-    )
 }
 
 /// What a text with functions for locks in it does.

@@ -30,6 +30,7 @@ use chain::{
 };
 use deliver::{Delivery, deliver};
 use futures_util::FutureExt;
+use sql::{Dialect, Verb};
 use statements::Statements;
 use std::{
     future::poll_fn,
@@ -133,8 +134,8 @@ pub(crate) async fn serve(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answered {
     Well,
-    /// By a server's ERR.
-    WithError,
+    /// So that the server may have closed the connection: by an ERR, or because it was asked to.
+    PerhapsClosed,
 }
 
 /// Waits for a command. A session outside a transaction ends here when the proxy drains, and any
@@ -235,6 +236,7 @@ async fn run(
         }
     };
     let schema = schema::Asked::by(&command);
+    let closes = asks_to_close(&command);
     let patience = Patience::of(&context.shared.settings);
     let Some(reply) = client.attended(patience, call(stack, command)).await else {
         return Err(Ended::Client(Error::client(Gone)));
@@ -252,7 +254,10 @@ async fn run(
                     session.set_status(status);
                 }
                 context.metrics.took(started.elapsed());
-                return Ok(end.error.map_or(Answered::Well, |_| Answered::WithError));
+                return Ok(match closes || end.error.is_some() {
+                    true => Answered::PerhapsClosed,
+                    false => Answered::Well,
+                });
             }
             Delivery::Begun(error) => {
                 context.metrics.error(error.origin());
@@ -265,9 +270,9 @@ async fn run(
         Err(error) => error,
     };
     context.metrics.error(error.origin());
-    // A server that closes behind an ERR has closed because of it. Its client would see the end of
-    // the connection, also with a command that is on its way already.
-    let was_closed = (before == Answered::WithError && error.cause::<Closed>().is_some())
+    // A server that closes behind such a reply has closed because of it. Its client would see the end
+    // of the connection, also with a command that is on its way already.
+    let was_closed = (before == Answered::PerhapsClosed && error.cause::<Closed>().is_some())
         || error.cause::<Killed>().is_some();
     if has_reply && !was_closed {
         // The one place where errors become ERR packets.
@@ -284,6 +289,18 @@ async fn run(
         // The session's connection is gone, and what it had set there with it. Going on as if
         // nothing were lost would give wrong answers.
         Err(_) => Err(Ended::Backend(error)),
+    }
+}
+
+/// Whether a command asks the server to close a connection, this one perhaps.
+fn asks_to_close(command: &Command) -> bool {
+    match command.verb() {
+        Verb::Kill => true,
+        Verb::Commit | Verb::Rollback => {
+            let text = command.sql().unwrap_or_default();
+            sql::statement(&text, Dialect::default()).releases()
+        }
+        _ => command.code() == CommandCode::PROCESS_KILL,
     }
 }
 

@@ -66,6 +66,15 @@ impl Statement {
         matches!(self.class, Class::Read | Class::Show | Class::Explain) && self.needs.is_none()
     }
 
+    /// Whether the server closes the connection behind it: `COMMIT RELEASE`, `ROLLBACK RELEASE`.
+    /// `completion_type` can have the same effect, which cannot be seen here.
+    pub fn releases(&self) -> bool {
+        matches!(
+            self.class,
+            Class::Commit { release: Some(true), .. } | Class::Rollback { release: Some(true), .. }
+        )
+    }
+
     /// The schema that `USE` switches to, as bytes in the client's charset. `text` is what the
     /// statement was read from. Allocates only for a name with a quote in it.
     pub fn new_schema<'a>(&self, text: &'a [u8]) -> Option<Cow<'a, [u8]>> {
