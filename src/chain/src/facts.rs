@@ -3,15 +3,19 @@
 //! Filters never import one another. One attaches a fact to the message, others read it, and both
 //! depend only on the type defined here. A fact has one writer.
 
+mod affinity;
 mod explain;
 mod forward;
+mod hints;
 mod log;
 mod pin;
 mod rules;
 mod statement;
 
+pub use affinity::{Affinity, StickyMode};
 pub use explain::{Explain, Note};
 pub use forward::{FastForward, StatementIds};
+pub use hints::{Hints, RouteTo};
 pub use log::{Expected, LogEntry, Lsn, SessionLog, This, Tied};
 pub use pin::Pin;
 pub use rules::{Multiplex, RuleVerdict};

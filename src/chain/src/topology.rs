@@ -1,5 +1,9 @@
 //! Which servers there are, as filters may see them.
 
+mod standing;
+
+pub use standing::{ServerState, Standing};
+
 use std::{
     fmt,
     sync::{
@@ -14,7 +18,10 @@ pub struct HostgroupId(pub u32);
 
 /// All hostgroups. A snapshot: a reload makes a new one.
 #[derive(Debug, Default)]
-pub struct Topology(Vec<Hostgroup>);
+pub struct Topology {
+    hostgroups: Vec<Hostgroup>,
+    clusters: Vec<Cluster>,
+}
 
 /// Servers that can stand in for each other.
 #[derive(Debug)]
@@ -27,6 +34,18 @@ pub struct Hostgroup {
     pub servers: Vec<Arc<Server>>,
 }
 
+/// Two hostgroups of the same servers: each server is a member of the one that fits what it is now.
+/// The configuration names all servers in both; see [`Standing::is_member`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cluster {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Where the primary is.
+    pub writer: HostgroupId,
+    /// Where the replicas are.
+    pub reader: HostgroupId,
+}
+
 /// One member of one hostgroup.
 pub struct Server {
     /// Unique within the process, never reused: a reload that changes a server gives it a new one.
@@ -37,6 +56,8 @@ pub struct Server {
     pub weight: u32,
     /// How much it is used now.
     pub load: Load,
+    /// Whether it may get new work.
+    pub standing: Standing,
 }
 
 /// How much a server is used now. Written by the proxy, read by whoever balances.
@@ -56,24 +77,41 @@ pub struct InUse {
 impl Topology {
     /// A topology of these hostgroups.
     pub fn new(hostgroups: Vec<Hostgroup>) -> Self {
-        Self(hostgroups)
+        Self { hostgroups, clusters: Vec::new() }
+    }
+
+    /// The same, with these clusters.
+    #[must_use]
+    pub fn with_clusters(mut self, clusters: Vec<Cluster>) -> Self {
+        self.clusters = clusters;
+        self
+    }
+
+    /// The cluster that this hostgroup is the writer or the reader of.
+    pub fn cluster_of(&self, id: HostgroupId) -> Option<&Cluster> {
+        self.clusters.iter().find(|cluster| cluster.writer == id || cluster.reader == id)
+    }
+
+    /// All clusters.
+    pub fn clusters(&self) -> &[Cluster] {
+        &self.clusters
     }
 
     /// The hostgroup with this number.
     pub fn hostgroup(&self, id: HostgroupId) -> Option<&Hostgroup> {
-        self.0.iter().find(|group| group.id == id)
+        self.hostgroups.iter().find(|group| group.id == id)
     }
 
     /// All of them.
     pub fn hostgroups(&self) -> &[Hostgroup] {
-        &self.0
+        &self.hostgroups
     }
 }
 
 impl Server {
     /// A server nobody uses yet.
     pub fn new(id: u32, name: impl Into<Arc<str>>, weight: u32) -> Self {
-        Self { id, name: name.into(), weight, load: Load::default() }
+        Self { id, name: name.into(), weight, load: Load::default(), standing: Standing::default() }
     }
 }
 

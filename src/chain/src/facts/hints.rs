@@ -1,0 +1,59 @@
+//! What comments in a statement ask of the proxy.
+
+use super::{Fact, affinity::StickyMode};
+use crate::topology::HostgroupId;
+use std::{sync::Arc, time::Duration};
+
+/// What the hints of a statement say, the last word on each thing; only what this user may ask for.
+/// On a command only if there is at least one. A prepared statement's are on each of its EXECUTEs.
+/// Writer: `hints`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hints {
+    /// `hostgroup`. Reader: `route`.
+    pub hostgroup: Option<HostgroupId>,
+    /// `route`, or MaxScale's `route to`. Reader: `route`.
+    pub route: Option<RouteTo>,
+    /// `sticky_backend`. Reader: `sticky`.
+    pub sticky: Option<StickyMode>,
+    /// `affinity_key`. Reader: `sticky`.
+    pub affinity_key: Option<Arc<[u8]>>,
+    /// `max_lag_ms`, or MaxScale's `max_slave_replication_lag`, which is in seconds: no replica
+    /// that is further behind. Reader: `route`.
+    pub max_lag: Option<Duration>,
+    /// `min_gtid`: read only where this has been applied. Reader: `route`.
+    pub min_gtid: Option<Arc<str>>,
+    /// `timeout_ms` or `query_timeout`: kill the statement on its server after this long. Reader:
+    /// the dispatcher.
+    pub timeout: Option<Duration>,
+    /// `retries` or `query_retries`. Reader: the dispatcher.
+    pub retries: Option<u32>,
+    /// `cache_ttl_ms` or `cache_ttl`: answer from memory for so long. Reader: `cache`.
+    pub cache_ttl: Option<Duration>,
+    /// `mirror`: send a copy there and drop its reply. Reader: the dispatcher.
+    pub mirror: Option<HostgroupId>,
+    /// `create_new_connection`: a connection that nobody has used. Reader: the dispatcher.
+    pub new_connection: bool,
+    /// `traceparent`, as W3C's Trace Context says. Reader: tracing.
+    pub traceparent: Option<Arc<str>>,
+    /// `tracestate`, beside it.
+    pub tracestate: Option<Arc<str>>,
+    /// Whether hints win where a rule says something else (`precedence`).
+    pub beats_rules: bool,
+}
+
+/// Where a hint sends a statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RouteTo {
+    /// The primary.
+    Primary,
+    /// A replica.
+    Replica,
+    /// The server used last.
+    Last,
+    /// The server, or else the hostgroup, of this name.
+    Named(Arc<str>),
+}
+
+impl Fact for Hints {
+    const NAME: &'static str = "hints";
+}
