@@ -269,7 +269,7 @@ fn long_query(algorithm: &str) -> (Vec<u8>, usize) {
     let plain = [&[sql.len() as u8, 0, 0, 0], sql.as_bytes()].concat();
     let method = if algorithm == "zlib" { Method::ZLIB } else { Method::ZSTD };
     let mut frames = Vec::new();
-    Codec::new(method, End::Client).encode(&mut Contexts::new(), &plain, &mut frames);
+    Codec::new(method, End::Client).encode(&mut Contexts::new(), &plain, &mut frames).unwrap();
     (frames.split_off(7), plain.len())
 }
 

@@ -119,7 +119,7 @@ impl Entrance {
         let claim = Claim { collation: request.collation.into(), again: false, request, seq };
         let entered = self.open(client, context, greeted, peer, claim).await?;
         if let Some(method) = compression {
-            client.compress(method);
+            client.compress(method, entered.session.capabilities);
         }
         Ok(entered)
     }

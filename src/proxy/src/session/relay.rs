@@ -105,7 +105,7 @@ impl Entrance {
         let link = server.enter(&session, &account, &home);
         let stack = bottom(context, link, account, id, &target);
         if let Some(method) = compression {
-            client.compress(method);
+            client.compress(method, capabilities);
         }
         let relayed = Some(Relayed { home, target });
         let greeted = Greeted { greeting, tls };
