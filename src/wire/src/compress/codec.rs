@@ -195,7 +195,7 @@ impl Codec {
         while at < plain.len() {
             let Some(next) = self.incoming.next(&plain[at..]) else { break };
             if let Next::Packet(header, first) = next {
-                let id = self.ids.receives(first.copied());
+                let id = self.ids.receives(header, first.copied());
                 self.incoming.enter(header);
                 plain[at + HEADER_LEN - 1] = id;
             }

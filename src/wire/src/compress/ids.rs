@@ -78,10 +78,10 @@ impl Ids {
         }
     }
 
-    /// The id of the next packet that has come, with the first byte of its payload.
-    pub(super) fn receives(&mut self, first: Option<u8>) -> u8 {
+    /// The id of the next packet that has come, with this header and first byte of its payload.
+    pub(super) fn receives(&mut self, header: Header, first: Option<u8>) -> u8 {
         match self {
-            Self::Client(ids) => ids.receives(),
+            Self::Client(ids) => ids.receives(header),
             Self::Server(ids) => ids.receives(first.map(CommandCode)),
         }
     }
