@@ -96,12 +96,12 @@ impl Bed {
     /// Whether `command` was answered from memory.
     fn is_hit(&mut self, command: Command) -> bool {
         let before = self.asked.load(Relaxed);
-        self.client.send(command).unwrap();
+        self.client.send(command).expect("the bottom answers");
         self.asked.load(Relaxed) == before
     }
 
     fn answer(&mut self, command: Command) -> Answer {
-        self.client.send(command).unwrap()
+        self.client.send(command).expect("the bottom answers")
     }
 }
 
@@ -109,7 +109,7 @@ impl Bed {
 fn chain_of(text: &str) -> Chain {
     let registry = Registry::default().with::<cache::Factory>().with::<Giver>();
     let text = text.replacen('[', "[{ use = \"giver\" }, ", 1);
-    testing::chain(&text, &registry).unwrap()
+    testing::chain(&text, &registry).expect("a good chain")
 }
 
 struct Giver;
