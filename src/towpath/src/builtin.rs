@@ -9,6 +9,7 @@ pub fn registry() -> Registry {
         .with::<parse::Parse>()
         .with::<rules::Factory>()
         .with::<hints::Factory>()
+        .with::<sticky::Factory>()
         .with::<session_commands::Factory>()
         .with::<catch_up::Factory>()
         .with::<fast_forward::Factory>()

@@ -258,7 +258,7 @@ fn any_text_is_read_and_what_is_stripped_means_the_same() {
     let mut bed = Bed::new("strip = true");
     for _ in 0..20_000 {
         let text: String =
-            (0..random.usize(1..24)).map(|_| *random.choice(PIECES).expect("some")).collect();
+            (0..random.usize(1..24)).map(|_| PIECES[random.usize(..PIECES.len())]).collect();
         let one = bed.query(&text);
         let digest = |text: &str| sql::digest(text.as_bytes(), sql::Dialect::default(), 2048);
         assert_eq!(digest(&one.text).hash, digest(&text).hash, "{text:?} became {:?}", one.text);
