@@ -18,7 +18,7 @@ pub use forward::{FastForward, StatementIds};
 pub use hints::{Hints, Orders, RouteTo};
 pub use log::{Expected, LogEntry, Lsn, SessionLog, This, Tied};
 pub use pin::Pin;
-pub use rules::{Multiplex, RuleVerdict};
+pub use rules::{Caching, Multiplex, RuleVerdict};
 pub use statement::Statement;
 
 use crate::topology::{HostgroupId, Server};

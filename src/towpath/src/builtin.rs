@@ -13,5 +13,6 @@ pub fn registry() -> Registry {
         .with::<session_commands::Factory>()
         .with::<catch_up::Factory>()
         .with::<fast_forward::Factory>()
+        .with::<cache::Factory>()
         .with::<route::Factory>()
 }
