@@ -29,6 +29,7 @@ mod drivers;
 mod faults;
 mod forward;
 mod graceful;
+mod hints;
 mod hostile;
 mod ids;
 mod kill;
