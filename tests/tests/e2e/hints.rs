@@ -1,7 +1,7 @@
 //! Hints in statements to real servers.
 
 use anyhow::{Context, Result, ensure};
-use e2e::{Client, Cluster, Proxy, Setup, client::Reply, relay::Relay, transcript::same};
+use e2e::{Client, Cluster, Proxy, Relay, Setup, client::Reply, transcript::same};
 use wire::CommandCode;
 
 on_both_vendors!(
@@ -37,7 +37,7 @@ fn no_hint_is_ever_an_error(cluster: &Cluster) -> Result<()> {
                 "SELECT 1 /*traceparent='nothing'*/",
                 "-- maxscale route to nowhere\nSELECT 1",
                 "SELECT '/* sticky_backend=1 */', \"# retries=1\"",
-                "SELEC /* retries=1 */ 1",
+                "SELECT /* retries=1 */ nothing",
                 "/* retries=1 */",
                 "SET /* sticky_backend=1 */ @a = 1",
                 "SET @towpath_sticky_backend = 1",
@@ -70,7 +70,8 @@ fn comments_are_sent_on_or_taken_out(cluster: &Cluster) -> Result<()> {
         client.execute(&statement, 0, &[Some(b"a")])?;
         client.quit()?;
         let sent: Vec<u8> = relay.passed().into_iter().flat_map(|passed| passed.client).collect();
-        let times = |text: &str| sent.windows(text.len()).filter(|at| *at == text.as_bytes()).count();
+        let times =
+            |text: &str| sent.windows(text.len()).filter(|at| *at == text.as_bytes()).count();
         ensure!(times("SELECT 'a query' /* for people */") == 1, "the query as it is");
         ensure!(times("SELECT 'prepared', ?") == 1, "the statement as it is");
         ensure!(times(hint) == if strip { 0 } else { 2 }, "hints with strip = {strip}");
@@ -82,7 +83,7 @@ fn comments_are_sent_on_or_taken_out(cluster: &Cluster) -> Result<()> {
 fn must_be_killed(reply: &Reply, client: &Client) -> Result<()> {
     let killed = match reply.error_code() {
         Some(code) => code == 1317,
-        None => reply.rows(client.capabilities())? == [[Some("1".to_owned())]],
+        None => reply.rows(client.capabilities)? == [[Some("1".to_owned())]],
     };
     ensure!(killed, "{:?}", reply.error());
     Ok(())
