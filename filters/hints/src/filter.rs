@@ -81,7 +81,7 @@ impl Hinting {
             self.note(command, kind, found.asked.hints);
             return None;
         }
-        self.shared.count(&found, command.session());
+        self.shared.count(&found);
         if !found.ignored.is_empty() {
             self.complaints.about(command.session().id, found.ignored);
         }

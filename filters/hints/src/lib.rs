@@ -18,8 +18,8 @@ mod tell;
 mod value;
 
 use chain::{
-    FilterFactory, Layer, Session, Stack,
-    counters::{Counter, Family},
+    FilterFactory, Layer, Stack,
+    counters::Family,
     facts::{Fact, Hints, Statement},
     registry::IntoLayer,
 };
@@ -89,7 +89,6 @@ pub(crate) struct Shared {
     honoured: Counts,
     ignored: Counts,
     denied: Counts,
-    in_transaction: Counter,
 }
 
 impl FilterFactory for Factory {
@@ -103,7 +102,6 @@ impl FilterFactory for Factory {
         let honoured = Family::new("hints", "Hints that counted", "key");
         let ignored = Family::new("hints_ignored", "Hints whose value does not fit", "key");
         let denied = Family::new("hints_denied", "Hints that the user may not use", "key");
-        let idle = Family::new("hints_idle", "Statements whose hints had no effect", "cause");
         let shared = Arc::new(Shared {
             allow,
             dialects,
@@ -112,11 +110,10 @@ impl FilterFactory for Factory {
             honoured: Counts::of(&honoured),
             ignored: Counts::of(&ignored),
             denied: Counts::of(&denied),
-            in_transaction: idle.counter("in_transaction"),
         });
         let layer =
             tower::layer::layer_fn(move |below: Stack| filter::Hinting::new(shared.clone(), below));
-        Ok(Layer::new(layer).counting([honoured, ignored, denied, idle]))
+        Ok(Layer::new(layer).counting([honoured, ignored, denied]))
     }
 }
 
@@ -135,14 +132,9 @@ impl Shared {
         self.dialects.as_ref().is_none_or(|dialects| dialects.contains(&dialect))
     }
 
-    fn count(&self, found: &Found, session: &Session) {
+    fn count(&self, found: &Found) {
         self.honoured.count(found.honoured);
         self.ignored.count(found.ignored);
         self.denied.count(found.denied);
-        let Hints { hostgroup, route, .. } = &found.asked.hints;
-        let routes = hostgroup.is_some() || route.is_some();
-        if routes && session.in_transaction() && session.transaction_persistent {
-            self.in_transaction.add_one();
-        }
     }
 }

@@ -7,7 +7,6 @@ use chain::{
     facts::{Explain, Hints, RouteTo, StickyMode},
 };
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use wire::status::Status;
 
 #[test]
 fn each_key_sets_its_own() {
@@ -139,23 +138,6 @@ fn precedence_is_told() {
         let hints = Bed::new(settings).query("/* hostgroup=1 */ SELECT 1").hints;
         assert_eq!(hints.map(|hints| hints.beats_rules), Some(first), "{settings}");
     }
-}
-
-#[test]
-fn in_a_transaction_a_route_is_counted_as_idle() {
-    let mut session = session();
-    session.set_status(Status::IN_TRANS);
-    let mut bed = Bed::of("", session);
-    bed.query("/* hostgroup=1 */ SELECT 1");
-    // The bottom says that the transaction is over.
-    bed.session.set_status(Status::AUTOCOMMIT);
-    bed.query("/* hostgroup=1 */ SELECT 1");
-    bed.session.set_status(Status::IN_TRANS);
-    bed.query("/* sticky_backend=1 */ SELECT 1");
-    assert_eq!(bed.counts("hints_idle"), ["in_transaction=1"]);
-    bed.session.update(|view| view.transaction_persistent = false);
-    bed.query("/* route=primary */ SELECT 1");
-    assert_eq!(bed.counts("hints_idle"), ["in_transaction=1"]);
 }
 
 #[test]

@@ -8,7 +8,9 @@ use crate::backend::{
 use chain::{
     Body, Command, End, Error, Reply, Result,
     error::CatchUpFailed,
-    facts::{FastForward, Hints, Lsn, Orders, Pin, RuleVerdict, SessionLog, Statement, Target},
+    facts::{
+        Affinity, FastForward, Hints, Lsn, Orders, Pin, RuleVerdict, SessionLog, Statement, Target,
+    },
 };
 use std::sync::atomic::Ordering::Relaxed;
 use tower::ServiceExt;
@@ -167,6 +169,9 @@ fn again(command: &Command) -> Command {
     }
     if let Some(hints) = command.fact::<Hints>() {
         copy.note(Hints { mirror: None, ..hints.clone() });
+    }
+    if let Some(affinity) = command.fact::<Affinity>() {
+        copy.note(affinity.clone());
     }
     if let Some(statement) = command.fact::<Statement>() {
         copy.note(statement.clone());
