@@ -48,6 +48,14 @@ pub struct Target {
 #[derive(Clone, Debug)]
 pub struct ServedBy(pub Target);
 
+/// The reply is the first of a connection on which the session has run nothing before; on the reply.
+/// Writer: the dispatcher, in chains that keep session state.
+#[derive(Clone, Copy, Debug)]
+pub struct Fresh;
+
+impl Fact for Fresh {
+    const NAME: &'static str = "fresh";
+}
 impl Fact for Target {
     const NAME: &'static str = "target";
 }
