@@ -120,7 +120,10 @@ fn strip_from(command: &mut Command, found: &Found) {
         return;
     }
     let Some(statement) = command.fact::<Statement>() else { return };
-    let text = Bytes::from(strip(statement.text(), &found.comments));
+    let text = Bytes::from(strip(statement.text(), &found.comments, statement.dialect()));
+    if text == statement.text() {
+        return;
+    }
     // What it is stays the same; its text has to be what is sent.
     let statement = statement.rewritten(text.clone());
     command.rewrite_sql(&text);
