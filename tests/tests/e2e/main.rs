@@ -28,6 +28,7 @@ mod drivers;
 mod faults;
 mod forward;
 mod graceful;
+mod health;
 mod hostile;
 mod ids;
 mod kill;

@@ -37,7 +37,7 @@ struct Wanted<'a> {
 
 /// What came of trying each candidate once.
 enum Round {
-    Found(Link, Target),
+    Found(Box<Link>, Target),
     /// Trying again may help.
     Failed(Vec<(u32, String)>),
     Over(Error),
@@ -45,7 +45,7 @@ enum Round {
 
 /// What came of trying one.
 enum Attempt {
-    Found(Link),
+    Found(Box<Link>),
     /// All its connections are in use.
     Full,
     /// It may pass.
@@ -89,7 +89,7 @@ impl State {
                 continue;
             }
             match search.round(&wanted, &candidates).await {
-                Round::Found(link, target) => return Ok((link, target)),
+                Round::Found(link, target) => return Ok((*link, target)),
                 Round::Over(error) => return Err(error),
                 Round::Failed(tried) => failures = tried,
             }
@@ -162,7 +162,7 @@ impl Search<'_> {
             return Attempt::Failed("unknown".into());
         };
         match backend.attach(self.session, self.account, until, self.enters).await {
-            Ok(link) => Attempt::Found(link),
+            Ok(link) => Attempt::Found(Box::new(link)),
             Err(ConnectError::Full(_)) => Attempt::Full,
             Err(error) if error.may_pass() => {
                 tracing::debug!(server = %server.name, %error, "connect failed");
