@@ -239,7 +239,7 @@ fn a_full_server_is_not_dead(cluster: &Cluster) -> Result<()> {
     let mut held = Vec::new();
     let full = loop {
         ensure!(held.len() < 20, "it is never full");
-        let mut client = bed.connect()?;
+        let mut client = bed.proxy.connect(&bed.cluster().login("app"))?;
         let reply = client.query("SELECT 1")?;
         if let Some(error) = reply.error() {
             break error.to_string();
@@ -261,7 +261,7 @@ fn a_full_server_is_not_dead(cluster: &Cluster) -> Result<()> {
     ensure!(bed.report(0)?["state"] == "online");
     // one goes, another comes
     held.pop().context("one that is held")?.quit()?;
-    let mut client = bed.connect()?;
+    let mut client = bed.proxy.connect(&bed.cluster().login("app"))?;
     wait::until("room", || Ok(client.query("SELECT 1")?.error().is_none().then_some(())))?;
     client.quit()
 }

@@ -171,6 +171,14 @@ impl Health {
         places.len()
     }
 
+    /// The primary of a cluster.
+    fn primary(&self, cluster: usize) -> Option<usize> {
+        let Seats { roster, places, .. } = &self.clusters[cluster];
+        // Nothing panics while it is locked.
+        let roster = roster.lock().unwrap_or_else(PoisonError::into_inner);
+        roster.primary().map(|seat| places[seat])
+    }
+
     /// Notes what is seen of a server, and does what follows from it.
     fn observe(self: &Arc<Self>, at: usize, event: Event) {
         let place = &self.places[at];
@@ -303,7 +311,9 @@ impl Place {
     fn cut(&self, member: &Member, why: &str) {
         let connections = member.leashes.cut();
         let (server, hostgroup) = (&*self.name, member.hostgroup.0);
-        tracing::info!(server, hostgroup, connections, why, "connections are cut");
+        if connections > 0 {
+            tracing::info!(server, hostgroup, connections, why, "connections are cut");
+        }
     }
 }
 
@@ -359,6 +369,14 @@ impl Pulse {
 
     fn role(&self) -> Role {
         self.health.places[self.at].lock().machine.role()
+    }
+
+    /// Whether its cluster has a primary that answers.
+    fn primary_answers(&self) -> bool {
+        let Some((cluster, _)) = self.health.places[self.at].seat else { return true };
+        self.health
+            .primary(cluster)
+            .is_some_and(|at| self.health.places[at].lock().machine.answers())
     }
 
     fn is_in_doubt(&self) -> bool {

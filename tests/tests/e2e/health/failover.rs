@@ -184,9 +184,9 @@ fn killed_under_load(cluster: &Cluster) -> Result<()> {
         promoted - promoting,
         resumed.saturating_duration_since(promoted),
     );
-    ensure!(lost.is_empty(), "acknowledged and lost: {lost:?}");
-    ensure!(doubled == [0, 0] && twice.is_empty(), "twice: {twice:?}");
-    ensure!(other.is_empty(), "errors of what was not under way: {other:?}");
+    ensure!(lost.is_empty(), "acknowledged and lost: {:?}", &lost[..1]);
+    ensure!(doubled == [0, 0] && twice.is_empty(), "twice: {:?}", twice.first());
+    ensure!(other.is_empty(), "errors of what was not under way: {:?}", other.first());
     ensure!(in_flight <= WRITERS * 2, "{in_flight} errors");
     Ok(())
 }
@@ -201,7 +201,8 @@ fn sent_twice(bed: &Bed) -> Result<Vec<String>> {
             let Some((_, rest)) = line.split_once(verb) else { continue };
             let mark: String = rest.chars().take_while(char::is_ascii_alphanumeric).collect();
             let statement = format!("{verb}{mark}");
-            if !given.insert(statement.clone()) {
+            // "implicit" is a replica's own
+            if mark.starts_with('w') && !given.insert(statement.clone()) {
                 twice.push(statement);
             }
         }

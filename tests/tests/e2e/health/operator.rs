@@ -36,7 +36,7 @@ fn offline_soft_lets_things_end(cluster: &Cluster) -> Result<()> {
     open.must("INSERT INTO cluster_ready VALUES (3)")?;
     open.must("COMMIT")?;
     // nothing begins
-    let mut fresh = bed.connect()?;
+    let mut fresh = bed.proxy.connect(&bed.cluster().login("app"))?;
     for client in [&mut open, &mut idle, &mut fresh] {
         let text = error(client, "SELECT 1")?;
         ensure!(text.contains("ERR 9001") && text.contains("OFFLINE_SOFT"), "{text}");

@@ -24,7 +24,7 @@ pub(crate) struct Rules {
     pub(crate) failures: u32,
     /// Answers in a row, after which it comes back.
     pub(crate) successes: u32,
-    /// Answers in a row that must contradict what is known of its role.
+    /// Answers in a row that must contradict what is known of its role, or be beyond `max_lag`.
     pub(crate) confirmations: u32,
     pub(crate) shun_time: Duration,
     /// Somebody asks the server. If not, only time brings it back.
@@ -102,7 +102,9 @@ pub(crate) struct Machine {
     doubts: u32,
     lag: Lag,
     lagging: bool,
-    /// Answers in a row that were within the limit.
+    /// Answers in a row that were beyond the limit.
+    behind: u32,
+    /// Answers in a row that were within it.
     caught_up: u32,
     state: ServerState,
     cause: String,
@@ -129,6 +131,7 @@ impl Machine {
             doubts: 0,
             lag: Lag::Unknown,
             lagging: false,
+            behind: 0,
             caught_up: 0,
             state: ServerState::Online,
             cause: "as configured".to_owned(),
@@ -229,7 +232,8 @@ impl Machine {
         self.doubts = 0;
         self.role = seen;
         if seen == Role::Primary {
-            (self.lag, self.lagging, self.caught_up) = (Lag::Unknown, false, 0);
+            (self.lag, self.lagging) = (Lag::Unknown, false);
+            (self.behind, self.caught_up) = (0, 0);
         }
         Some(if writable { "it can be written to" } else { "it is read-only" }.to_owned())
     }
@@ -243,6 +247,7 @@ impl Machine {
         match lag {
             Lag::Unknown => None,
             Lag::By(lag) if lag <= limit => {
+                self.behind = 0;
                 self.caught_up = self.caught_up.saturating_add(1);
                 if self.lagging && self.caught_up >= self.rules.successes {
                     self.lagging = false;
@@ -250,7 +255,9 @@ impl Machine {
                 Some(format!("it is {lag:?} behind, within max_lag of {limit:?}"))
             }
             beyond => {
-                (self.caught_up, self.lagging) = (0, true);
+                self.caught_up = 0;
+                self.behind = self.behind.saturating_add(1);
+                self.lagging |= self.behind >= self.rules.confirmations;
                 Some(match beyond {
                     Lag::By(lag) => format!("it is {lag:?} behind, max_lag is {limit:?}"),
                     _ => "its replication does not run".to_owned(),
@@ -302,11 +309,19 @@ impl Machine {
         self.word == ServerWord::Online && self.shun.is_none()
     }
 
+    /// Whether the last question was answered.
+    pub(crate) fn answers(&self) -> bool {
+        self.shun.is_none() && self.failures == 0
+    }
+
     /// Whether something is about to change, so that one should look more often.
     pub(crate) fn is_in_doubt(&self) -> bool {
         match self.shun {
             Some(_) => self.successes > 0,
-            None => self.failures > 0 || self.doubts > 0,
+            None => {
+                let lags = self.behind > 0 && !self.lagging;
+                self.failures > 0 || self.doubts > 0 || lags
+            }
         }
     }
 }

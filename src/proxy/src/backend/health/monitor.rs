@@ -148,7 +148,9 @@ impl Watch {
                 probe::is_writable(&mut link).await.map(|is| Some(Event::Writable(is)))
             }
             Kind::Lag => {
-                probe::lag(&mut link, &self.settings).await.map(|lag| Some(Event::Behind(lag)))
+                let primary = self.pulse.primary_answers();
+                let lag = probe::lag(&mut link, &self.settings, primary).await;
+                lag.map(|lag| Some(Event::Behind(lag)))
             }
         };
         if matches!(answer, Ok(_) | Err(ConnectError::Refused(_))) {

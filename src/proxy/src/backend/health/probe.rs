@@ -92,9 +92,15 @@ pub(super) async fn is_writable(link: &mut Link) -> Result<bool, ConnectError> {
 }
 
 /// How far it is behind, as it says itself or as a table with its primary's clock does.
-pub(super) async fn lag(link: &mut Link, settings: &MonitorTable) -> Result<Lag, ConnectError> {
+/// `primary_answers`: whether there is anybody to follow. A replica that has lost its primary has
+/// what there is to have, and says that it does not know.
+pub(super) async fn lag(
+    link: &mut Link,
+    settings: &MonitorTable,
+    primary_answers: bool,
+) -> Result<Lag, ConnectError> {
     if let Some(table) = &settings.heartbeat_table {
-        return heartbeat(link, table, &settings.heartbeat_column).await;
+        return heartbeat(link, table, &settings.heartbeat_column, primary_answers).await;
     }
     let version = link.version.map_or(0, |server| server.version);
     let (statement, column): (_, &[u8]) = match link.vendor {
@@ -103,15 +109,19 @@ pub(super) async fn lag(link: &mut Link, settings: &MonitorTable) -> Result<Lag,
         Vendor::MySql => ("SHOW REPLICA STATUS", b"Seconds_Behind_Source"),
     };
     let Rows { names, rows } = rows(link, statement).await?;
-    let at = names.iter().position(|name| name.eq_ignore_ascii_case(column));
-    let at = at.ok_or_else(|| odd("the status of its replication has no lag"))?;
+    let find = |column: &[u8]| names.iter().position(|name| name.eq_ignore_ascii_case(column));
+    let at = find(column).ok_or_else(|| odd("the status of its replication has no lag"))?;
+    let applies = find(b"Slave_SQL_Running").or_else(|| find(b"Replica_SQL_Running"));
     // The worst of its sources.
     let mut worst = Lag::Unknown;
     for row in rows {
-        let value = row.into_iter().nth(at).flatten();
-        let seconds = value.and_then(|value| String::from_utf8(value).ok()?.parse().ok());
+        let value = |at: usize| std::str::from_utf8(row.get(at)?.as_deref()?).ok();
+        let seconds = value(at).and_then(|value| value.parse().ok());
+        let applies = applies.and_then(value) == Some("Yes");
         worst = match (worst, seconds.map(Duration::from_secs)) {
-            (_, None) | (Lag::Stopped, _) => Lag::Stopped,
+            (Lag::Stopped, _) => Lag::Stopped,
+            (worst, None) if applies && !primary_answers => worst,
+            (_, None) => Lag::Stopped,
             (Lag::By(before), Some(lag)) => Lag::By(before.max(lag)),
             (Lag::Unknown, Some(lag)) => Lag::By(lag),
         };
@@ -119,7 +129,12 @@ pub(super) async fn lag(link: &mut Link, settings: &MonitorTable) -> Result<Lag,
     Ok(worst)
 }
 
-async fn heartbeat(link: &mut Link, table: &str, column: &str) -> Result<Lag, ConnectError> {
+async fn heartbeat(
+    link: &mut Link,
+    table: &str,
+    column: &str,
+    primary_answers: bool,
+) -> Result<Lag, ConnectError> {
     let table = table.replace('.', "`.`");
     let statement = format!(
         "SELECT TIMESTAMPDIFF(MICROSECOND, MAX(`{column}`), UTC_TIMESTAMP(6)) FROM `{table}`"
@@ -127,6 +142,9 @@ async fn heartbeat(link: &mut Link, table: &str, column: &str) -> Result<Lag, Co
     let rows = rows(link, &statement).await?.rows;
     let value = rows.into_iter().flatten().next().flatten();
     let microseconds = value.and_then(|value| String::from_utf8(value).ok()?.parse::<i64>().ok());
+    if !primary_answers {
+        return Ok(Lag::Unknown);
+    }
     // Clocks differ; and a table in which nobody has noted anything says nothing good.
     let lag = |microseconds| Duration::from_micros(u64::try_from(microseconds).unwrap_or(0));
     Ok(microseconds.map_or(Lag::Stopped, |microseconds| Lag::By(lag(microseconds))))

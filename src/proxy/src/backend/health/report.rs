@@ -8,7 +8,7 @@ use super::{
 use serde::Serialize;
 use std::{
     collections::VecDeque,
-    sync::{Arc, PoisonError},
+    sync::Arc,
     time::{Instant, SystemTime, UNIX_EPOCH},
 };
 
@@ -130,16 +130,11 @@ impl Health {
 
     /// All clusters.
     pub(crate) fn clusters(&self) -> Vec<ClusterReport> {
-        let clusters = self.clusters.iter().map(|cluster| {
-            // Nothing panics while it is locked.
-            let roster = cluster.roster.lock().unwrap_or_else(PoisonError::into_inner);
-            let primary = roster.primary().map(|seat| cluster.places[seat]);
-            ClusterReport {
-                name: cluster.config.name.clone(),
-                writer: cluster.config.writer,
-                reader: cluster.config.reader,
-                primary: primary.map(|at| self.places[at].name.clone()),
-            }
+        let clusters = self.clusters.iter().enumerate().map(|(at, cluster)| ClusterReport {
+            name: cluster.config.name.clone(),
+            writer: cluster.config.writer,
+            reader: cluster.config.reader,
+            primary: self.primary(at).map(|at| self.places[at].name.clone()),
         });
         clusters.collect()
     }

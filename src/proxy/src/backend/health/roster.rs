@@ -40,13 +40,15 @@ pub(super) struct Roster {
     /// There has been one: what the file says counts no more.
     elected: bool,
     rivals: Vec<usize>,
+    /// Replaced as primaries without ever having been read-only since: what they hold may differ.
+    stale: Vec<usize>,
     /// The primary serves the reader hostgroup too.
     also_reader: bool,
 }
 
 impl Roster {
     pub(super) fn new(also_reader: bool) -> Self {
-        Self { primary: None, elected: false, rivals: Vec::new(), also_reader }
+        Self { primary: None, elected: false, rivals: Vec::new(), stale: Vec::new(), also_reader }
     }
 
     /// Which of the seats is the primary.
@@ -58,9 +60,11 @@ impl Roster {
     pub(super) fn arrange(&mut self, seats: &[Seat]) -> (Vec<Membership>, Vec<News>) {
         let mut news = Vec::new();
         let before = self.primary;
+        self.stale.retain(|&at| seats[at].role == Role::Primary);
         self.primary = self.elect(seats);
         self.elected |= self.primary.is_some();
         if before != self.primary {
+            self.stale.extend(before.filter(|&at| seats[at].role == Role::Primary));
             news.push(News::Primary { from: before, to: self.primary });
         }
         let is_rival = |&at: &usize| seats[at].role == Role::Primary && self.primary != Some(at);
@@ -94,7 +98,8 @@ impl Roster {
         if current.is_some_and(|at| seats[at].up) {
             return current;
         }
-        let candidates = (0..seats.len()).filter(writable).filter(|&at| seats[at].up);
+        let fit = |at: &usize| seats[*at].up && !self.stale.contains(at);
+        let candidates = (0..seats.len()).filter(writable).filter(fit);
         // Where the file names one, that; else the first.
         candidates.min_by_key(|&at| !seats[at].listed_writer).or(current)
     }
@@ -178,6 +183,13 @@ mod tests {
         let seats = [down(Primary, true), seat(Primary, false)];
         let news = vec![News::Rivals(vec![0])];
         assert_eq!(arrange(&mut roster, &seats), (vec![1], vec![1], news));
+        // It lacks what was written since, so it does not come back by itself,
+        let down_again = Seat { up: false, serves: false, ..seat(Primary, false) };
+        let seats = [down(Primary, true), down_again];
+        assert_eq!(arrange(&mut roster, &seats), (vec![1], vec![1], vec![]));
+        // but when it has been a replica and is promoted.
+        arrange(&mut roster, &[down(Replica, true), down_again]);
+        assert_eq!(arrange(&mut roster, &seats).0, [0]);
     }
 
     #[test]
