@@ -1,8 +1,8 @@
 //! What tables say about each other, and what their schemas cannot say.
 
 use super::{
-    Address, Admin, Backend, ClientCertificate, Hostgroup, Listener, ListenerTlsMode, Log, LoginBy,
-    Server, ServerCompression, ServerTlsMode,
+    Address, Admin, Backend, ClientCertificate, Cluster, Hostgroup, Listener, ListenerTlsMode, Log,
+    LoginBy, Server, ServerCompression, ServerTlsMode,
     load::Chains,
     part::{Entry, List, elsewhere},
     user::UserTable,
@@ -23,9 +23,19 @@ use tracing_subscriber::EnvFilter;
 pub(super) struct Hostgroups(Option<BTreeSet<u32>>);
 
 impl Hostgroups {
-    pub(super) fn of(servers: &List<Server>) -> Self {
-        let used = || servers.entries.iter().map(|entry| entry.value.hostgroup).collect();
-        Self(servers.complete.then(used))
+    /// Those of the servers; a cluster's are the same servers'.
+    pub(super) fn of(servers: &List<Server>, clusters: &List<Cluster>) -> Self {
+        let used = || {
+            let mut used: BTreeSet<_> =
+                servers.entries.iter().map(|entry| entry.value.hostgroup).collect();
+            for cluster in clusters.entries.iter().map(|entry| &entry.value) {
+                if used.contains(&cluster.writer) || used.contains(&cluster.reader) {
+                    used.extend([cluster.writer, cluster.reader]);
+                }
+            }
+            used
+        };
+        Self((servers.complete && clusters.complete).then(used))
     }
 
     /// The mistake of a table that names a hostgroup without a server.
@@ -35,7 +45,11 @@ impl Hostgroups {
     }
 
     /// `mistake`, if there is no server in that hostgroup.
-    fn missing_at(&self, hostgroup: u32, mistake: impl FnOnce() -> Mistake) -> Option<Mistake> {
+    pub(super) fn missing_at(
+        &self,
+        hostgroup: u32,
+        mistake: impl FnOnce() -> Mistake,
+    ) -> Option<Mistake> {
         let known = self.0.as_ref().filter(|known| !known.contains(&hostgroup))?;
         let mistake = mistake();
         let known: Vec<_> = known.iter().map(u32::to_string).collect();
@@ -297,7 +311,7 @@ fn check_level(server: &Entry<Server>, mistakes: &mut Mistakes) {
 }
 
 /// Notes each table whose `key` has the value of one before it.
-fn unique<T, K: Eq + Hash>(
+pub(super) fn unique<T, K: Eq + Hash>(
     list: &List<T>,
     key: &str,
     value: impl Fn(&T) -> Option<K>,

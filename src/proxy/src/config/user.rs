@@ -104,11 +104,11 @@ pub(super) struct UserTable {
 }
 
 /// The ways to give one password, and the prefix of their keys.
-struct Ways<'a> {
-    prefix: &'static str,
-    text: &'a Option<String>,
-    file: &'a Option<PathBuf>,
-    variable: &'a Option<String>,
+pub(super) struct Ways<'a> {
+    pub(super) prefix: &'static str,
+    pub(super) text: &'a Option<String>,
+    pub(super) file: &'a Option<PathBuf>,
+    pub(super) variable: &'a Option<String>,
 }
 
 /// Reads the passwords of a user. None when one of them cannot be read.
@@ -174,7 +174,7 @@ fn yes() -> bool {
 }
 
 impl Ways<'_> {
-    fn keys_given(&self) -> Vec<String> {
+    pub(super) fn keys_given(&self) -> Vec<String> {
         let given = [
             ("password", self.text.is_some()),
             ("password_file", self.file.is_some()),
@@ -184,9 +184,9 @@ impl Ways<'_> {
         given.map(|(key, _)| format!("{}{key}", self.prefix)).collect()
     }
 
-    fn read(
+    pub(super) fn read<T>(
         &self,
-        entry: &Entry<UserTable>,
+        entry: &Entry<T>,
         variables: Variables<'_>,
         mistakes: &mut Mistakes,
     ) -> Option<Arc<Secret>> {

@@ -1,6 +1,6 @@
 //! One connection in the place of another, for a session whose state is in a log.
 
-use super::{State, candidates};
+use super::{State, available};
 use crate::backend::{
     connection::{Closed, Interrupted},
     ids,
@@ -102,6 +102,14 @@ impl State {
         (lags || retries > 0).then(|| Spare { command: again(command), retries })
     }
 
+    /// Another server of the hostgroup than those that were tried.
+    fn other(&self, target: &Target, command: &Command, tried: &[u32]) -> Option<Target> {
+        let group = command.session().topology.hostgroup(target.hostgroup)?;
+        let others = available(group, None, self.shared.backends.health());
+        let server = others.into_iter().find(|server| !tried.contains(&server.id))?;
+        Some(Target { server: server.clone(), ..target.clone() })
+    }
+
     /// Sends a command once more that has failed with `error` at `at`: to the same server on another
     /// connection, and if the session's state cannot be had there, to the others of the hostgroup.
     pub(super) async fn recover(&mut self, at: usize, spare: Spare, error: Error) -> Result<Reply> {
@@ -124,9 +132,7 @@ impl State {
                 let again = tried.is_empty();
                 tried.push(target.server.id);
                 if !again {
-                    let other = candidates(&target, command.session())
-                        .find(|other| !tried.contains(&other.server.id));
-                    let Some(other) = other else {
+                    let Some(other) = self.other(&target, &command, &tried) else {
                         self.lost = true;
                         return Err(error);
                     };
