@@ -31,6 +31,8 @@ mod forward;
 mod frames;
 mod graceful;
 mod half_open;
+mod health;
+mod hints;
 mod hostile;
 mod ids;
 mod kill;

@@ -175,6 +175,7 @@ impl Entrance {
             attributes: request.attributes,
             hostgroup: HostgroupId(user.hostgroup),
             transaction_persistent: user.transaction_persistent,
+            sticky: user.sticky_backend,
             fast_forward: user.fast_forward,
             topology: context.topology.clone(),
         });
