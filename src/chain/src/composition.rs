@@ -129,7 +129,7 @@ impl<'a> Builder<'a> {
         if part == Part::Backend {
             self.below.push(name);
         }
-        let built = entry.build(&settings.without("use"), self.mistakes);
+        let built = entry.build(&settings.without("use"), self.mistakes, &self.known);
         self.known.extend(built.as_ref().map_or(entry.gives, |built| built.gives));
         built.map(|built| built.layer)
     }

@@ -19,6 +19,7 @@
 
 #![deny(missing_docs)]
 
+mod access;
 mod class;
 mod connection_id;
 mod cursor;
@@ -33,6 +34,7 @@ mod statement;
 mod verb;
 mod words;
 
+pub use access::{Access, access};
 pub use class::{Class, Needs};
 pub use connection_id::{ConnectionId, ConnectionIds, connection_ids, may_name_connection_id};
 pub use dialect::{Charset, Dialect, Server, Vendor};
