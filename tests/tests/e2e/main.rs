@@ -44,6 +44,7 @@ mod queries;
 mod relay;
 mod rules;
 mod sessions;
+mod split;
 mod state;
 mod sysbench;
 mod tls;
