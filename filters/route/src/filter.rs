@@ -3,7 +3,7 @@
 use crate::{
     causal::{self, Causal},
     place::{self, AccessMode, Place},
-    settings::{AfterWrite, NoReplica, Pair, Rule, Shared, Split},
+    settings::{AfterWrite, NoReplica, Pair, Rule, Shared},
     wish::{self, Wish},
 };
 use chain::{
@@ -106,6 +106,7 @@ impl Route {
             if !in_transaction && wish::is_hinted(command) {
                 counters.pinned.add_one();
             }
+            self.shared.may_run(command, pin)?;
             return Ok(Decision { settles: true, ..Decision::fixed(&pin.target, pin.cause) });
         }
         let wish = match in_transaction {
@@ -115,6 +116,12 @@ impl Route {
         match wish {
             Some((Wish::Server(target), why)) => Ok(Decision::fixed(&target, why)),
             Some((Wish::Hostgroup(id), why)) => self.in_wanted(command, id, why),
+            Some((Wish::Replica(pair), why)) => {
+                let no_replica = self.shared.split().map_or(NoReplica::Primary, |it| it.no_replica);
+                let (place, _) = place::place(command, &mut self.access);
+                let decision = self.on_replica(command, pair, no_replica, place, why)?;
+                Ok(Decision { on_replica: place == Place::Replica, ..decision })
+            }
             None => self.by_policy(command),
         }
     }
@@ -126,7 +133,7 @@ impl Route {
         id: HostgroupId,
         why: &'static str,
     ) -> Result<Decision> {
-        let shared = self.shared.clone();
+        let shared = &self.shared;
         let (is_read, reads) = match shared.rule {
             Rule::Hostgroup(_) => (true, None),
             Rule::Split(_) => {
@@ -141,7 +148,7 @@ impl Route {
     }
 
     fn by_policy(&mut self, command: &Command) -> Result<Decision> {
-        let shared = self.shared.clone();
+        let shared = &self.shared;
         let split = match &shared.rule {
             Rule::Split(split) => split,
             Rule::Hostgroup(id) => {
@@ -173,7 +180,7 @@ impl Route {
             {
                 Ok(Decision::fixed(last, why))
             }
-            _ => self.on_replica(command, pair, split, place, why),
+            _ => self.on_replica(command, pair, split.no_replica, place, why),
         }
     }
 
@@ -181,7 +188,7 @@ impl Route {
         &self,
         command: &Command,
         pair: Pair,
-        split: &Split,
+        no_replica: NoReplica,
         place: Place,
         why: &'static str,
     ) -> Result<Decision> {
@@ -191,8 +198,15 @@ impl Route {
         if let Some(decision) = self.willing(command, pair.replicas, wanted, why)? {
             return Ok(Decision { on_replica, ..decision });
         }
+        // Nobody waits for a replica to come nearer than its hostgroup asks.
+        let group = command.session().topology.hostgroup(pair.replicas);
+        let mut servers = group.iter().flat_map(|group| &group.servers);
+        if lag.is_some() && servers.any(|server| takes(server, None)) {
+            let why = "no replica is near enough to its primary";
+            return self.in_group(command, pair.primary, Wanted::PRIMARY, why);
+        }
         let why_not = "no replica takes work";
-        if split.no_replica == NoReplica::Primary
+        if no_replica == NoReplica::Primary
             && let Some(decision) = self.willing(command, pair.primary, Wanted::PRIMARY, why_not)?
         {
             return Ok(decision);
@@ -295,6 +309,8 @@ impl Route {
         if let (Some(target), Some(written_to)) =
             (at.clone(), self.causal.awaited().filter(|_| waits))
             && !self.causal.is_at(target.server.id)
+            // The same server in another hostgroup.
+            && target.server.name != written_to.server.name
         {
             at = match self.causal.gtids(command, written_to, next).await {
                 Some(gtids) => causal::wait(command, &gtids, limit, target, next).await,
@@ -360,6 +376,20 @@ impl Wanted {
 }
 
 impl Shared {
+    /// What writes is not run on a replica, whatever state of the session is there.
+    fn may_run(&self, command: &Command, pin: &Pin) -> Result<()> {
+        let Target { hostgroup, server } = &pin.target;
+        let replicas = self.split().and_then(|_| self.pair(command.session()));
+        if replicas.is_none_or(|pair| pair.replicas != *hostgroup) || !place::must_write(command) {
+            return Ok(());
+        }
+        let text = format!(
+            "this statement needs {}, which is on the replica {}, and must not run there",
+            pin.cause, server.name
+        );
+        Err(Error::filter(text).with_code(code::PINNED_ELSEWHERE, *b"HY000"))
+    }
+
     /// How far behind the server may be: as the command's hint says, else as configured.
     fn lag(&self, command: &Command) -> Option<Duration> {
         command.fact::<Hints>().and_then(|hints| hints.max_lag).or(self.max_lag)

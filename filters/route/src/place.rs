@@ -121,6 +121,22 @@ pub(crate) fn writes(command: &Command) -> bool {
     }
 }
 
+/// Whether the command is of use on a primary alone. Others that count as writes may be pinned to a
+/// replica: `DO RELEASE_LOCK('a')`, `GET DIAGNOSTICS`.
+pub(crate) fn must_write(command: &Command) -> bool {
+    let Some(statement) = command.fact::<Statement>() else { return false };
+    let found = found(command, statement);
+    let writes = matches!(
+        found.verb,
+        Verb::Insert | Verb::Update | Verb::Delete | Verb::Replace | Verb::Load | Verb::Call
+    );
+    let runs =
+        command.code() != CommandCode::STMT_CLOSE && command.code() != CommandCode::STMT_RESET;
+    let class = found.class == Class::Write && (writes || found.multi);
+    runs && (class
+        || matches!(found.class, Class::Call | Class::Ddl | Class::Admin | Class::Unknown))
+}
+
 impl AccessMode {
     fn of(&mut self, log: Option<&SessionLog>, dialect: Dialect) -> bool {
         let Some(log) = log else { return false };

@@ -194,8 +194,9 @@ impl Config {
 
     fn check_groups(&self, settings: &Settings, mistakes: &mut Mistakes) {
         let given = [("primary", self.primary), ("replicas", self.replicas)];
+        let splits = self.policy == Policy::ReadWriteSplit;
         for (key, other) in [("primary", "replicas"), ("replicas", "primary")] {
-            if settings.has(key) && !settings.has(other) {
+            if splits && settings.has(key) && !settings.has(other) {
                 let mistake = settings.mistake_at(key, format!("`{key}` stands alone"));
                 mistakes.push(mistake.hint(format!("say `{other}` too: the other hostgroup")));
             }
@@ -207,7 +208,8 @@ impl Config {
         }
         if let (Some(primary), true) = (self.primary, self.primary == self.replicas) {
             let message = format!("both are hostgroup {primary}: nothing would be split");
-            mistakes.push(settings.mistake_at("replicas", message));
+            let mistake = settings.mistake_at("replicas", message);
+            mistakes.push(mistake.hint("name the hostgroup that has the replicas"));
         }
         for (key, id) in given.into_iter().chain([("hostgroup", self.hostgroup)]) {
             let Some(id) = id else { continue };

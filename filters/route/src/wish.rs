@@ -1,6 +1,6 @@
 //! What hints and rules ask for.
 
-use crate::settings::Shared;
+use crate::settings::{Pair, Shared};
 use chain::{
     Command, HostgroupId, Session,
     facts::{Hints, RouteTo, RuleVerdict, Target},
@@ -13,6 +13,8 @@ use std::sync::Arc;
 pub(crate) enum Wish {
     /// To a server of this hostgroup.
     Hostgroup(HostgroupId),
+    /// To a replica of the cluster with these hostgroups.
+    Replica(Pair),
     /// To this server.
     Server(Target),
 }
@@ -63,7 +65,7 @@ fn hinted(
     }
     match hints.route.as_ref()? {
         RouteTo::Primary => Some(Wish::Hostgroup(shared.pair(session)?.primary)),
-        RouteTo::Replica => Some(Wish::Hostgroup(shared.pair(session)?.replicas)),
+        RouteTo::Replica => shared.pair(session).map(Wish::Replica),
         RouteTo::Last => last.cloned().map(Wish::Server),
         RouteTo::Named(name) => {
             named(name, &session.topology, shared.pair(session).map(|p| p.primary))

@@ -12,6 +12,7 @@ use crate::{
 use chain::{
     HostgroupId,
     counters::Family,
+    registry::Want,
     settings::{Mistake, Mistakes, Settings, read_text},
 };
 use schemars::{JsonSchema, schema_for};
@@ -41,8 +42,18 @@ pub(crate) fn read(settings: &Settings, mistakes: &mut Mistakes) -> Option<Loade
     if mistakes.len() > before {
         return None;
     }
+    let wants = wants(&rules);
     let set = RuleSet::new(rules, fast_routing, numbers?.iterations);
-    Some(Loaded { set, hits })
+    Some(Loaded { set, hits, wants })
+}
+
+/// The filters that do what rules only order; each once, for the first rule that orders it.
+fn wants(rules: &[Rule]) -> Vec<Want> {
+    let caches = |rule: &Rule| rule.actions.cache.is_some();
+    let first = rules.iter().find(|rule| caches(rule));
+    let want =
+        |rule: &Rule| Want { filter: "cache", what: format!("`cache_ttl` of rule {}", rule.id) };
+    first.map(want).into_iter().collect()
 }
 
 struct Reader<'a> {

@@ -20,7 +20,7 @@ pub use forward::{FastForward, StatementIds};
 pub use hints::{Hints, RouteTo};
 pub use log::{Expected, LogEntry, Lsn, SessionLog, This, Tied};
 pub use pin::Pin;
-pub use rules::{Multiplex, RuleVerdict};
+pub use rules::{Caching, Multiplex, RuleVerdict};
 pub use statement::Statement;
 
 use crate::topology::{HostgroupId, Server};
@@ -50,6 +50,14 @@ pub struct Target {
 #[derive(Clone, Debug)]
 pub struct ServedBy(pub Target);
 
+/// The reply is the first of a connection on which the session has run nothing before; on the reply.
+/// Writer: the dispatcher, in chains that keep session state.
+#[derive(Clone, Copy, Debug)]
+pub struct Fresh;
+
+impl Fact for Fresh {
+    const NAME: &'static str = "fresh";
+}
 impl Fact for Target {
     const NAME: &'static str = "target";
 }

@@ -11,5 +11,6 @@ pub fn registry() -> Registry {
         .with::<session_commands::Factory>()
         .with::<catch_up::Factory>()
         .with::<fast_forward::Factory>()
+        .with::<cache::Factory>()
         .with::<route::Factory>()
 }

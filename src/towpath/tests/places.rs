@@ -125,8 +125,7 @@ fn go(chain: &Chain, text: &str) -> (String, String) {
     });
     let mut client = Client::with_session(chain.session(bottom), session());
     client.query(text).expect("the bottom answers");
-    let found = seen.lock().expect("nobody panics").clone();
-    found
+    seen.lock().expect("nobody panics").clone()
 }
 
 /// `SetSession { .. }` as `set_session`.

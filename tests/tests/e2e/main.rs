@@ -21,6 +21,7 @@ macro_rules! on_both_vendors {
 mod abandoned;
 mod attributes;
 mod big_packets;
+mod cache;
 mod compression;
 mod cuts;
 mod denials;

@@ -186,8 +186,20 @@ fn a_pin_beats_the_class_and_a_transaction_beats_a_pin() {
     let pin = Pin { target: target(&split.session, 1, "r2"), cause: "what the last one has left" };
     let pinned = Above { pin: Some(pin), ..Above::default() };
     given(pinned.clone());
-    for text in ["SELECT 1", "SHOW WARNINGS", "DELETE FROM t"] {
+    for text in ["SELECT 1", "SHOW WARNINGS", "GET DIAGNOSTICS @a = NUMBER", "DO RELEASE_LOCK('a')"]
+    {
         assert_eq!(split.sends(text), "r2", "{text}");
+    }
+    // But no write is sent to a replica.
+    for text in [
+        "INSERT INTO t VALUES (FOUND_ROWS())",
+        "DROP TABLE t",
+        "CALL p(@a)",
+        "SELECT 1; DELETE FROM t",
+    ] {
+        let error = split.client.query(text).unwrap_err();
+        assert_eq!(error.code(), 9006, "{text}");
+        assert!(error.message().contains("on the replica r2"), "{}", error.message());
     }
     given(Above::default());
     assert_eq!(split.sends("BEGIN"), "p");
@@ -207,9 +219,19 @@ fn without_a_replica_reads_go_to_the_primary_or_name_the_nearest_replica() {
     lagging(&split);
     assert_eq!(split.sends("SELECT 1"), "p");
     server(&split.session, 0, "p").standing.set_state(ServerState::Shunned);
-    assert_eq!(split.sends("SELECT 1"), "r1");
-    let mut split = Split::new(", max_lag = '2s', no_replica = 'wait'");
-    lagging(&split);
+    assert_eq!(split.sends("SELECT 1"), "p", "nothing older than that is read");
+    let shunned = |split: &Split| {
+        for name in ["r1", "r2"] {
+            server(&split.session, 1, name).standing.set_state(ServerState::Shunned);
+        }
+    };
+    let mut split = Split::new("");
+    shunned(&split);
+    assert_eq!(split.sends("SELECT 1"), "p");
+    server(&split.session, 0, "p").standing.set_state(ServerState::Shunned);
+    assert_eq!(split.sends("SELECT 1"), "r1", "for the dispatcher to wait for");
+    let mut split = Split::new(", no_replica = 'wait'");
+    shunned(&split);
     assert_eq!(split.sends("SELECT 1"), "r1");
     assert_eq!(split.sends("DELETE FROM t"), "p", "writes do not mind");
 }

@@ -98,6 +98,16 @@ fn a_hint_says_how_far_behind_a_replica_may_be() {
     }
 }
 
+#[test]
+fn a_hint_for_a_replica_is_not_followed_to_none() {
+    let mut split = Split::new("");
+    for name in ["r1", "r2"] {
+        server(&split.session, 1, name).standing.set_state(ServerState::OfflineSoft);
+    }
+    given(hinted(to(RouteTo::Replica)));
+    assert_eq!(split.sends("SELECT 1"), "p");
+}
+
 fn sticky(split: &Split, mode: StickyMode, name: &str) -> Above {
     let id = server(&split.session, 1, name).id;
     let servers = [(HostgroupId(1), id)].into_iter().collect();

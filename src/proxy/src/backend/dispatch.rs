@@ -19,7 +19,7 @@ use crate::{
 use chain::{
     Chain, Command, Error, Reply, Result, Session, Stack,
     error::{CatchUpFailed, code},
-    facts::{Fact, FastForward, Lsn, RuleVerdict, ServedBy, SessionLog, Target, Tied},
+    facts::{Fact, FastForward, Fresh, Lsn, RuleVerdict, ServedBy, SessionLog, Target, Tied},
     lend::Lend,
     topology::InUse,
 };
@@ -79,6 +79,8 @@ pub(super) struct Held {
     tied: bool,
     /// Where the log ended that it was sent last.
     head: Lsn,
+    /// It has run nothing for the session yet.
+    fresh: bool,
     _attached: InUse,
 }
 
@@ -191,6 +193,7 @@ impl State {
             }
         }
         let one = &mut held[at];
+        let fresh = std::mem::take(&mut one.fresh) && *keeps_state;
         let served_by = ServedBy(one.target.clone());
         if command.fact::<FastForward>().is_some() {
             let reply = one.stack.call(command).await?;
@@ -217,6 +220,7 @@ impl State {
             }
         };
         match reply {
+            Ok(reply) if fresh => Ok(reply.with(served_by).with(Fresh)),
             Ok(reply) => Ok(reply.with(served_by)),
             Err(_) if me.entry.killed.load(Relaxed) => Err(Error::backend(Killed)),
             Err(error) => Err(error),
@@ -256,7 +260,7 @@ impl State {
         link.lease = Some(lease.clone());
         let _attached = InUse::connection(target.server.clone());
         let stack = self.shared.chain.backend(Connection::stack(link));
-        self.held.push(Held { target, stack, ids, tied: false, head: 0, _attached });
+        self.held.push(Held { target, stack, ids, tied: false, head: 0, fresh: true, _attached });
         self.me.entry.attach(lease)
     }
 

@@ -24,6 +24,8 @@ fuzz_target!(|input: (u8, u8, &[u8])| {
     let ids = connection_ids(text, dialect);
     assert!(may_name_connection_id(text) || (ids.read.is_empty() && !ids.assigned));
     assert!(kill(text, dialect).is_none_or(|found| text.get(found.span).is_some()));
+    sql::reading(text, dialect, flags & 128 != 0);
+    sql::is_repeatable(text, dialect);
     let found = statement(text, dialect);
     assert!(!(lexer.is_doubtful() && found.any_server()));
     assert!(!(found.multi && found.any_server()));
@@ -45,5 +47,6 @@ fn dialect(flags: u8, version: u8) -> Dialect {
             2 => Charset::Sjis,
             _ => Charset::Big5,
         },
+        unsure: flags & 64 != 0,
     }
 }
