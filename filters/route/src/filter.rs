@@ -7,7 +7,7 @@ use crate::{
     wish::{self, Wish},
 };
 use chain::{
-    Command, Error, Filter, HostgroupId, Next, Reply, Result,
+    Command, Error, Filter, HostgroupId, Next, Reply, Result, Server,
     balance::{Balance, Holds, by_key, nearest, takes},
     error::code,
     facts::{Affinity, Explain, FastForward, Hints, Pin, ServedBy, StickyMode, Target},
@@ -380,7 +380,12 @@ impl Shared {
     fn may_run(&self, command: &Command, pin: &Pin) -> Result<()> {
         let Target { hostgroup, server } = &pin.target;
         let replicas = self.split().and_then(|_| self.pair(command.session()));
-        if replicas.is_none_or(|pair| pair.replicas != *hostgroup) || !place::must_write(command) {
+        let Some(pair) = replicas.filter(|pair| pair.replicas == *hostgroup) else { return Ok(()) };
+        // A primary may be among those that serve reads.
+        let group = command.session().topology.hostgroup(pair.primary);
+        let mut primaries = group.iter().flat_map(|group| &group.servers);
+        let is_primary = |one: &Arc<Server>| one.name == server.name && one.standing.is_member();
+        if primaries.any(is_primary) || !place::must_write(command) {
             return Ok(());
         }
         let text = format!(

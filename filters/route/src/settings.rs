@@ -211,6 +211,13 @@ impl Config {
             let mistake = settings.mistake_at("replicas", message);
             mistakes.push(mistake.hint("name the hostgroup that has the replicas"));
         }
+        if splits && self.primary.is_none() && self.replicas.is_none() {
+            let (key, text) = match &self.cluster {
+                Some(name) => ("cluster", format!("there is no cluster {name:?}")),
+                None => ("policy", "no cluster says which the primary is".to_owned()),
+            };
+            mistakes.needs_cluster(self.cluster.clone(), settings.mistake_at(key, text));
+        }
         for (key, id) in given.into_iter().chain([("hostgroup", self.hostgroup)]) {
             let Some(id) = id else { continue };
             let mistake = settings.mistake_at(key, format!("hostgroup {id} has no server"));

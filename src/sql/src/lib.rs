@@ -21,6 +21,7 @@
 
 mod access;
 mod class;
+mod comments;
 mod connection_id;
 mod cursor;
 mod dialect;
@@ -38,6 +39,7 @@ mod words;
 
 pub use access::{Access, access};
 pub use class::{Class, Needs};
+pub use comments::{Comment, Comments, comments};
 pub use connection_id::{ConnectionId, ConnectionIds, connection_ids, may_name_connection_id};
 pub use dialect::{Charset, Dialect, Server, Vendor};
 pub use digest::{DIGEST_LIMIT, Digest, DigestHash, digest, digest_into};

@@ -1,6 +1,7 @@
 //! Read-write splitting in front of a primary (`@@server_id` 1) and two read-only replicas (2, 3).
 
 mod causal;
+mod lag;
 mod shares;
 
 use anyhow::{Context, Result, ensure};
