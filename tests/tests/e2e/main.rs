@@ -49,6 +49,7 @@ mod queries;
 mod relay;
 mod rules;
 mod sessions;
+mod split;
 mod state;
 mod sysbench;
 mod tls;
