@@ -51,6 +51,7 @@ mod rules;
 mod sessions;
 mod split;
 mod state;
+mod sticky;
 mod sysbench;
 mod tls;
 mod transactions;
