@@ -4,6 +4,7 @@
 //! depend only on the type defined here. A fact has one writer.
 
 mod affinity;
+mod executed;
 mod explain;
 mod forward;
 mod hints;
@@ -13,6 +14,7 @@ mod rules;
 mod statement;
 
 pub use affinity::{Affinity, StickyMode, key_hash};
+pub use executed::Executed;
 pub use explain::{Explain, Note};
 pub use forward::{FastForward, StatementIds};
 pub use hints::{Hints, Orders, RouteTo};

@@ -20,6 +20,7 @@
 
 #![deny(missing_docs)]
 
+mod access;
 mod class;
 mod comments;
 mod connection_id;
@@ -38,6 +39,7 @@ mod statement;
 mod verb;
 mod words;
 
+pub use access::{Access, access};
 pub use class::{Class, Needs};
 pub use comments::{Comment, Comments, comments};
 pub use connection_id::{ConnectionId, ConnectionIds, connection_ids, may_name_connection_id};
