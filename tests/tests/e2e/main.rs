@@ -48,6 +48,7 @@ mod prepared;
 mod queries;
 mod relay;
 mod rules;
+mod session_commands;
 mod sessions;
 mod split;
 mod state;
