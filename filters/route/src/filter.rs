@@ -1,5 +1,7 @@
 //! The filter, in one session.
 
+mod choose;
+
 use crate::{
     causal::{self, Causal},
     place::{self, AccessMode, Place},
@@ -8,11 +10,12 @@ use crate::{
 };
 use chain::{
     Command, Error, Filter, HostgroupId, Next, Reply, Result, Server,
-    balance::{Balance, Holds, by_key, nearest, takes},
+    balance::Balance,
     error::code,
-    facts::{Affinity, Explain, FastForward, Hints, Pin, ServedBy, StickyMode, Target},
+    facts::{Explain, FastForward, Hints, Pin, ServedBy, Target},
     wire::command::CommandCode,
 };
+use choose::{Decision, Wanted};
 use serde_json::json;
 use smallvec::SmallVec;
 use std::{
@@ -29,18 +32,6 @@ pub(crate) struct Route {
     last: Option<Target>,
     access: AccessMode,
     causal: Causal,
-}
-
-/// Where a command goes.
-#[derive(Debug)]
-struct Decision {
-    target: Target,
-    /// For people.
-    why: &'static str,
-    /// Where it went becomes the session's server in that hostgroup.
-    settles: bool,
-    /// It reads on a replica, which may lack what it must see.
-    on_replica: bool,
 }
 
 impl Filter for Route {
@@ -66,12 +57,6 @@ impl Filter for Route {
             self.served_by(target, decision.settles);
         }
         Ok(if writes { self.causal.watch(reply) } else { reply })
-    }
-}
-
-impl Decision {
-    fn fixed(target: &Target, why: &'static str) -> Self {
-        Self { target: target.clone(), why, settles: false, on_replica: false }
     }
 }
 
@@ -184,97 +169,6 @@ impl Route {
         }
     }
 
-    fn on_replica(
-        &self,
-        command: &Command,
-        pair: Pair,
-        no_replica: NoReplica,
-        place: Place,
-        why: &'static str,
-    ) -> Result<Decision> {
-        let lag = self.shared.lag(command);
-        let wanted = Wanted { lag, each: self.shared.each_command && place == Place::Replica };
-        let on_replica = place == Place::Replica;
-        if let Some(decision) = self.willing(command, pair.replicas, wanted, why)? {
-            return Ok(Decision { on_replica, ..decision });
-        }
-        // Nobody waits for a replica to come nearer than its hostgroup asks.
-        let group = command.session().topology.hostgroup(pair.replicas);
-        let mut servers = group.iter().flat_map(|group| &group.servers);
-        if lag.is_some() && servers.any(|server| takes(server, None)) {
-            let why = "no replica is near enough to its primary";
-            return self.in_group(command, pair.primary, Wanted::PRIMARY, why);
-        }
-        let why_not = "no replica takes work";
-        if no_replica == NoReplica::Primary
-            && let Some(decision) = self.willing(command, pair.primary, Wanted::PRIMARY, why_not)?
-        {
-            return Ok(decision);
-        }
-        let decision = self.in_group(command, pair.replicas, wanted, why)?;
-        Ok(Decision { on_replica, ..decision })
-    }
-
-    /// A server of a hostgroup: one that takes work, else the one that is closest to it, for the
-    /// dispatcher to wait for.
-    fn in_group(
-        &self,
-        command: &Command,
-        id: HostgroupId,
-        wanted: Wanted,
-        why: &'static str,
-    ) -> Result<Decision> {
-        if let Some(decision) = self.willing(command, id, wanted, why)? {
-            return Ok(decision);
-        }
-        let group = command.session().topology.hostgroup(id);
-        let server = group.and_then(nearest).ok_or_else(|| {
-            let error = Error::backend(format!("hostgroup {id} has no server to choose"));
-            error.with_code(code::SERVER_OFFLINE, *b"08S01")
-        })?;
-        let target = Target { hostgroup: id, server: server.clone() };
-        Ok(Decision { settles: true, ..Decision::fixed(&target, why) })
-    }
-
-    /// A server of a hostgroup that takes work, or that the session is bound to.
-    fn willing(
-        &self,
-        command: &Command,
-        id: HostgroupId,
-        wanted: Wanted,
-        why: &'static str,
-    ) -> Result<Option<Decision>> {
-        let Some(group) = command.session().topology.hostgroup(id) else { return Ok(None) };
-        let target = |server: &Arc<_>| Target { hostgroup: id, server: Arc::clone(server) };
-        if let Some(affinity) = command.fact::<Affinity>() {
-            let stuck = affinity.server(id).filter(|_| affinity.mode != StickyMode::Off);
-            let server = stuck.and_then(|stuck| group.servers.iter().find(|it| it.id == stuck));
-            match (affinity.mode, server) {
-                (StickyMode::Strict, None) if stuck.is_some() => return Err(gone(id)),
-                (StickyMode::Strict, Some(server)) => {
-                    return Ok(Some(Decision::fixed(&target(server), "the session sticks to it")));
-                }
-                (_, Some(server)) if takes(server, wanted.lag) => {
-                    return Ok(Some(Decision::fixed(&target(server), "the session sticks to it")));
-                }
-                _ => {}
-            }
-            if let Some(key) = affinity.key {
-                let server = by_key(group, key, wanted.lag);
-                let server = server.filter(|server| takes(server, wanted.lag));
-                return Ok(server.map(|server| Decision::fixed(&target(server), "its key")));
-            }
-        }
-        let known = self.known.iter().find(|known| known.hostgroup == id && !wanted.each);
-        let bound = |known: &&Target| !self.shared.keeps_state || takes(&known.server, wanted.lag);
-        if let Some(known) = known.filter(bound) {
-            return Ok(Some(Decision { settles: true, ..Decision::fixed(known, why) }));
-        }
-        let holds = if wanted.each { Holds::Command } else { Holds::Session };
-        let server = self.shared.choice.taking(group, wanted.lag, holds);
-        Ok(server.map(|server| Decision { settles: true, ..Decision::fixed(&target(server), why) }))
-    }
-
     /// Whether the read must see something that a replica may lack.
     fn must_see(&mut self, command: &Command) -> bool {
         if command.fact::<Explain>().is_some() {
@@ -362,19 +256,6 @@ impl Route {
     }
 }
 
-/// What is asked of a server.
-#[derive(Clone, Copy, Debug)]
-struct Wanted {
-    /// It may be this far behind.
-    lag: Option<Duration>,
-    /// It is chosen for this command alone.
-    each: bool,
-}
-
-impl Wanted {
-    const PRIMARY: Self = Self { lag: None, each: false };
-}
-
 impl Shared {
     /// What writes is not run on a replica, whatever state of the session is there.
     fn may_run(&self, command: &Command, pin: &Pin) -> Result<()> {
@@ -405,12 +286,4 @@ impl Pair {
     fn has(self, id: HostgroupId) -> bool {
         id == self.primary || id == self.replicas
     }
-}
-
-/// The server that a strict session sticks to is no longer configured.
-fn gone(id: HostgroupId) -> Error {
-    let text = format!(
-        "the server of hostgroup {id} that this session sticks to (sticky_backend=2) is no longer there"
-    );
-    Error::backend(text).with_code(code::SERVER_OFFLINE, *b"08S01")
 }

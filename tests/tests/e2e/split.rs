@@ -76,6 +76,7 @@ on_both_vendors!(
     what_is_on_one_connection_stays_there,
     what_is_set_holds_everywhere,
     prepared_statements_go_by_what_they_are,
+    a_cluster_says_which_the_primary_is,
 );
 
 const READ: &str = "SELECT @@server_id";
@@ -223,6 +224,31 @@ fn prepared_statements_go_by_what_they_are(cluster: &Cluster) -> Result<()> {
     client.must("PREPARE w FROM 'SELECT @@server_id FROM DUAL FOR UPDATE'")?;
     on_both_replicas(&mut client, "EXECUTE r")?;
     on_the_primary(&mut client, "EXECUTE w")?;
+    on_both_replicas(&mut client, READ)?;
+    client.quit()
+}
+
+/// All servers stand in the primary's hostgroup of the file: the monitor finds out what they are.
+fn a_cluster_says_which_the_primary_is(cluster: &Cluster) -> Result<()> {
+    let schema = cluster.schema()?;
+    let table = table(cluster, &schema.name)?;
+    let filters = chain("replicas = 1").replace(", primary = 0, replicas = 1", "");
+    let mut more = String::from(
+        "[[cluster]]\nname = 'main'\nwriter = 7\nreader = 8\nwriter_is_also_reader = false\n\
+         [monitor]\nuser = 'monitor'\npassword = 'monitorpw'\nread_only_interval = '100ms'\n",
+    );
+    for address in &cluster.addresses {
+        more += &format!("[[server]]\nhostgroup = 7\naddress = {address:?}\n");
+    }
+    let filters = filters.replace("'read-write-split'", "'read-write-split', cluster = 'main'");
+    let proxy = Setup::of(cluster).append(&more).append(&filters).start()?;
+    let mut client = wait::until("the roles", || {
+        let mut client = proxy.connect(&cluster.admin())?;
+        let found = servers(&mut client, READ).unwrap_or_default();
+        Ok(found.iter().eq(["2", "3"]).then_some(client))
+    })?;
+    client.must(&format!("INSERT INTO {table} (at) VALUES (@@server_id)"))?;
+    on_the_primary(&mut client, "SELECT @@server_id FROM DUAL FOR UPDATE")?;
     on_both_replicas(&mut client, READ)?;
     client.quit()
 }

@@ -95,7 +95,9 @@ fn servers_that_say_what_was_written_are_not_asked() {
             return Ok(value("0"));
         }
         let mut state = BytesMut::new();
-        if testing::text(command).starts_with("DELETE") {
+        // Nothing is committed before the transaction's end.
+        let open = command.session().in_transaction();
+        if matches!((&*testing::text(command), open), ("DELETE FROM t", false) | ("COMMIT", _)) {
             number += 1;
             Tracker::Gtids(format!("{uuid}:{number}").into()).encode(&mut state);
         }
@@ -104,7 +106,9 @@ fn servers_that_say_what_was_written_are_not_asked() {
         Ok(Reply::new(Body::end(End { status, tracked, session_state, ..End::default() })))
     });
     split.sends("DELETE FROM t");
-    split.sends("DELETE FROM u");
+    for text in ["BEGIN", "DELETE FROM t", "DELETE FROM t", "COMMIT"] {
+        split.sends(text);
+    }
     let sql = format!("SELECT WAIT_FOR_EXECUTED_GTID_SET('{uuid}:1,{uuid}:2', 1)");
     assert_eq!(split.sends("SELECT 1"), format!("r1: {sql} r1"));
 }
@@ -143,4 +147,13 @@ fn a_hint_names_what_a_read_must_see() {
     assert_eq!(split.sends("SELECT 1"), "r1", "it is no GTID");
     // Nothing to wait for: what is not waited for is not asked.
     assert!(server(&split.session, 1, "r1").standing.takes(None));
+}
+
+#[test]
+fn the_server_that_was_written_to_has_it_in_every_hostgroup() {
+    let mut split = Split::of(", after_write = 'wait'", mariadb(Arc::default()));
+    server(&split.session, 1, "p").standing.set_member(true);
+    split.sends("DELETE FROM t");
+    assert_eq!(split.sends("SELECT 1"), "p");
+    assert_eq!(split.sends("SELECT 1"), format!("{ASKS} r1: {WAITS} r1"));
 }

@@ -8,10 +8,9 @@ use chain::{
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 fn group(servers: &[(&str, u32)]) -> Hostgroup {
-    let server = |(id, (name, weight)): (usize, &(&str, u32))| {
-        Arc::new(Server::new(u32::try_from(id).unwrap(), *name, *weight))
-    };
-    let servers = servers.iter().enumerate().map(server).collect();
+    let servers = servers.iter().zip(0..);
+    let servers = servers.map(|((name, weight), id)| Arc::new(Server::new(id, *name, *weight)));
+    let servers = servers.collect();
     Hostgroup { id: HostgroupId(1), name: None, servers }
 }
 
