@@ -104,7 +104,7 @@ impl State {
     /// Another server of the hostgroup than those that were tried.
     fn other(&self, target: &Target, command: &Command, tried: &[u32]) -> Option<Target> {
         let group = command.session().topology.hostgroup(target.hostgroup)?;
-        let others = available(group, None, self.shared.backends.health());
+        let others = available(group, None, self.shared.backends.health().is_monitored());
         let server = others.into_iter().find(|server| !tried.contains(&server.id))?;
         Some(Target { server: server.clone(), ..target.clone() })
     }
