@@ -12,10 +12,10 @@ mod pin;
 mod rules;
 mod statement;
 
-pub use affinity::{Affinity, StickyMode};
+pub use affinity::{Affinity, StickyMode, key_hash};
 pub use explain::{Explain, Note};
 pub use forward::{FastForward, StatementIds};
-pub use hints::{Hints, RouteTo};
+pub use hints::{Hints, Orders, RouteTo};
 pub use log::{Expected, LogEntry, Lsn, SessionLog, This, Tied};
 pub use pin::Pin;
 pub use rules::{Caching, Multiplex, RuleVerdict};

@@ -20,6 +20,7 @@
 #![deny(missing_docs)]
 
 mod class;
+mod comments;
 mod connection_id;
 mod cursor;
 mod dialect;
@@ -36,6 +37,7 @@ mod verb;
 mod words;
 
 pub use class::{Class, Needs};
+pub use comments::{Comment, Comments, comments};
 pub use connection_id::{ConnectionId, ConnectionIds, connection_ids, may_name_connection_id};
 pub use dialect::{Charset, Dialect, Server, Vendor};
 pub use digest::{DIGEST_LIMIT, Digest, DigestHash, digest, digest_into};

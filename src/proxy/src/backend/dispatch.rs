@@ -17,7 +17,7 @@ use chain::{
     Chain, Command, Error, Reply, Result, Server, Stack,
     error::CatchUpFailed,
     facts::{
-        Affinity, Fact, FastForward, Fresh, Lsn, Pin as Pinned, RuleVerdict, ServedBy, SessionLog,
+        Affinity, Fact, FastForward, Fresh, Lsn, Orders, Pin as Pinned, ServedBy, SessionLog,
         StickyMode, Target, Tied,
     },
     lend::Lend,
@@ -205,12 +205,11 @@ impl State {
             held.clear();
             return Ok(reply.with(served_by).with(Prepared(prepared)));
         }
-        let verdict = command.fact::<RuleVerdict>().filter(|_| !*alone);
-        let timeout = verdict.and_then(|verdict| verdict.timeout);
-        if let Some(hostgroup) = verdict.and_then(|verdict| verdict.mirror) {
+        let orders = if *alone { Orders::default() } else { Orders::of(&command) };
+        if let Some(hostgroup) = orders.mirror {
             shared.mirrors.send(hostgroup, &command, &me.entry.account);
         }
-        let reply = match timeout {
+        let reply = match orders.timeout {
             None => ids::exchange(one, me, command).await,
             Some(limit) => {
                 let (lease, account) = (one.ids.lease.clone(), me.entry.account.clone());

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::tls::{self, Check, TlsError};
 use chain::{
-    facts::{Fact, FastForward},
+    facts::{Affinity, Fact, FastForward},
     settings::{Mistake, Mistakes, Settings, suggest},
 };
 use std::{
@@ -186,18 +186,31 @@ pub(super) fn users(
     let chain =
         |entry: &Entry<Listener>| chains.get(&entry.value.chain).map(|(_, chain)| chain.clone());
     let used: Vec<_> = listeners.entries.iter().filter(|entry| by_proxy(entry)).collect();
-    let switches =
-        |entry: &&Entry<Listener>| chain(entry).is_none_or(|chain| chain.gives(FastForward::NAME));
+    let without =
+        |fact: &str| used.iter().find(|entry| chain(entry).is_some_and(|chain| !chain.gives(fact)));
     for entry in &users.entries {
         mistakes.extend(hostgroups.missing(entry.value.hostgroup, &entry.settings));
-        if let Some(without) = used.iter().find(|entry| !switches(entry))
-            && entry.value.fast_forward
-        {
+        for (wanted, key, fact, filter, does) in [
+            (
+                entry.value.fast_forward,
+                "fast_forward",
+                FastForward::NAME,
+                "fast-forward",
+                "fast-forwards sessions",
+            ),
+            (
+                entry.value.sticky_backend > 0,
+                "sticky_backend",
+                Affinity::NAME,
+                "sticky",
+                "keeps sessions on their servers",
+            ),
+        ] {
+            let Some(without) = without(fact).filter(|_| wanted) else { continue };
             let name = &without.value.chain;
-            let message = format!("the chain {name:?} has no filter that fast-forwards sessions");
-            let mistake = entry.settings.mistake_at("fast_forward", message);
-            let hint = "put { use = \"fast-forward\" } above `route` in its `session` list";
-            mistakes.push(mistake.hint(hint));
+            let message = format!("the chain {name:?} has no filter that {does}");
+            let hint = format!("put {{ use = {filter:?} }} above `route` in its `session` list");
+            mistakes.push(entry.settings.mistake_at(key, message).hint(hint));
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Any bytes, in any dialect: spans are in order, doubt is never a read, a second statement is seen,
-//! a digest is no longer than it may be.
+//! a digest is no longer than it may be, a comment is whole.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use sql::{
-    Charset, Dialect, Lexer, Server, Vendor, connection_ids, digest, kill, may_name_connection_id,
-    peek, statement,
+    Charset, Dialect, Lexer, Server, Vendor, comments, connection_ids, digest, kill,
+    may_name_connection_id, peek, statement,
 };
 
 fuzz_target!(|input: (u8, u8, &[u8])| {
@@ -17,6 +17,15 @@ fuzz_target!(|input: (u8, u8, &[u8])| {
     for token in lexer.by_ref() {
         assert!(end <= token.start && token.start < token.end && token.end <= text.len());
         end = token.end;
+    }
+
+    // Found as the lexer finds them, and each is whole.
+    let mut end = 0;
+    for comment in comments(text, dialect) {
+        assert!(end <= comment.span.start && comment.span.end <= text.len());
+        assert!(comment.span.start < comment.inner.start && comment.inner.end <= comment.span.end);
+        assert!(comment.inner.start <= comment.inner.end);
+        end = comment.span.end;
     }
 
     peek(text);

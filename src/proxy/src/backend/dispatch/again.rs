@@ -8,7 +8,9 @@ use crate::backend::{
 use chain::{
     Body, Command, End, Error, Reply, Result,
     error::CatchUpFailed,
-    facts::{FastForward, Lsn, Pin, RuleVerdict, SessionLog, Statement, Target},
+    facts::{
+        Affinity, FastForward, Hints, Lsn, Orders, Pin, RuleVerdict, SessionLog, Statement, Target,
+    },
 };
 use std::sync::atomic::Ordering::Relaxed;
 use tower::ServiceExt;
@@ -96,8 +98,7 @@ impl State {
             return None;
         }
         let lags = command.fact::<SessionLog>().is_some_and(|log| log.head() > held.head);
-        let retries = command.fact::<RuleVerdict>().and_then(|verdict| verdict.retries);
-        let retries = retries.filter(|_| is_read(command)).unwrap_or(0);
+        let retries = Orders::of(command).retries.filter(|_| is_read(command)).unwrap_or(0);
         (lags || retries > 0).then(|| Spare { command: again(command), retries })
     }
 
@@ -171,6 +172,12 @@ fn again(command: &Command) -> Command {
     if let Some(verdict) = command.fact::<RuleVerdict>() {
         // The mirror has its copy.
         copy.note(RuleVerdict { mirror: None, ..verdict.clone() });
+    }
+    if let Some(hints) = command.fact::<Hints>() {
+        copy.note(Hints { mirror: None, ..hints.clone() });
+    }
+    if let Some(affinity) = command.fact::<Affinity>() {
+        copy.note(affinity.clone());
     }
     if let Some(statement) = command.fact::<Statement>() {
         copy.note(statement.clone());
