@@ -4,6 +4,7 @@
 mod failover;
 mod moving;
 mod operator;
+mod sticking;
 
 use anyhow::{Context, Result, ensure};
 use e2e::{Client, Cluster, Login, Proxy, Setup, Throwaway, Vendor, wait};
