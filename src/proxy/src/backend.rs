@@ -332,7 +332,8 @@ impl Backend {
         let mut idle = self.lock_idle();
         let keeps = self.keeps_idle();
         let gone = idle.extract_if(.., |one| {
-            !keeps || self.is_spent(&one.link, one.since) || one.link.has_news()
+            let Idle { link, since } = one;
+            !keeps || self.is_spent(link, *since) || link.leash.is_cut() || link.has_news()
         });
         gone.map(|one| one.link).collect()
     }

@@ -235,6 +235,8 @@ pub(crate) fn topology(config: &Config) -> Topology {
     let mut groups: Vec<chain::Hostgroup> = Vec::new();
     for (server, id) in config.servers.iter().zip(1..) {
         let made = Arc::new(Server::new(id, server.name.as_str(), server.weight));
+        // Until somebody has asked it, it is where the file says.
+        made.standing.set_member(!server.twin);
         let hostgroup = HostgroupId(server.hostgroup);
         match groups.iter_mut().find(|group| group.id == hostgroup) {
             Some(group) => group.servers.push(made),

@@ -4,6 +4,7 @@
 mod failover;
 mod moving;
 mod operator;
+mod sticking;
 
 use anyhow::{Context, Result, ensure};
 use e2e::{Client, Cluster, Login, Proxy, Setup, Throwaway, Vendor, wait};
@@ -14,6 +15,7 @@ on_both_vendors!(
     killed_and_started_again,
     stopped_and_continued,
     replication_stops_and_goes_on,
+    lag_by_a_table,
     a_full_server_is_not_dead,
     the_monitor_keeps_its_connection,
     without_a_monitor_sessions_find_out,
@@ -231,6 +233,33 @@ fn replication_stops_and_goes_on(cluster: &Cluster) -> Result<()> {
         Ok((server_id(&mut client, "/* hg=1 */")? == "2").then_some(()))
     })?;
     client.quit()
+}
+
+fn lag_by_a_table(cluster: &Cluster) -> Result<()> {
+    let heartbeat = format!("{MONITOR}\nheartbeat_table = 'app.heartbeat'");
+    let bed = Bed::with(cluster.vendor, "1 2", &[CLUSTER, &heartbeat, CHAIN], "20s")?;
+    wait::until("the monitor to say that it cannot read the table", || {
+        let report = bed.report(1)?;
+        let probes = report["probes"].as_array().context("probes")?;
+        let lag = probes.iter().find(|probe| probe["probe"] == "lag");
+        Ok(lag.and_then(|lag| lag["error"].as_str()).map(|_| ()))
+    })?;
+    // what it may not read says nothing of the server
+    ensure!(bed.report(1)?["state"] == "online");
+    bed.on(
+        0,
+        &[
+            "CREATE TABLE app.heartbeat (server_id INT PRIMARY KEY, ts DATETIME(6) NOT NULL)",
+            "GRANT SELECT ON app.heartbeat TO monitor@'%'",
+            "INSERT INTO app.heartbeat VALUES (1, UTC_TIMESTAMP(6) - INTERVAL 100 SECOND)",
+        ],
+    )?;
+    let report = bed.until_state(1, "lagging")?;
+    let lag = report["lag_seconds"].as_f64().context("no lag")?;
+    ensure!(lag >= 100.0 && lag.fract() != 0.0, "{report:#}");
+    bed.on(0, &["UPDATE app.heartbeat SET ts = UTC_TIMESTAMP(6)"])?;
+    bed.until_state(1, "online")?;
+    bed.has_told(1, "lagging", "online", "within max_lag of 60s")
 }
 
 fn a_full_server_is_not_dead(cluster: &Cluster) -> Result<()> {

@@ -119,7 +119,7 @@ impl Backends {
             let mut changed = pin!(health.changed());
             // From here on no change goes by unseen.
             changed.as_mut().enable();
-            let mut servers = available(group, None, health);
+            let mut servers = available(group, None, health.is_monitored());
             servers.sort_by_key(|server| {
                 u64::from(server.load.attached()) * 1000 / u64::from(server.weight)
             });

@@ -5,7 +5,12 @@ use anyhow::{Context, Result, ensure};
 use e2e::{Cluster, wait};
 use serde_json::Value;
 
-on_both_vendors!(a_switchover, two_that_can_be_written_to, the_file_is_wrong);
+on_both_vendors!(
+    a_switchover,
+    a_switchover_without_a_log,
+    two_that_can_be_written_to,
+    the_file_is_wrong,
+);
 
 impl Bed {
     /// Who the admin port says is the primary.
@@ -55,6 +60,24 @@ fn a_switchover(cluster: &Cluster) -> Result<()> {
     ensure!(log.contains("the cluster's primary"), "no line about the primary");
     ensure!(bed.proxy.get("/metrics")?.contains("towpath_backend_member"));
     idle.quit()
+}
+
+/// Without `session-commands` a session's state is on its connection, and goes with it.
+fn a_switchover_without_a_log(cluster: &Cluster) -> Result<()> {
+    let bed = Bed::with(cluster.vendor, "1 2", &[CLUSTER, MONITOR], "20s")?;
+    let mut idle = bed.connect()?;
+    idle.must("SET @kept = 'yes'")?;
+    let mut unused = bed.proxy.connect(&bed.cluster().login("app"))?;
+    bed.demote(0)?;
+    bed.until_role(0, "replica")?;
+    let told = error(&mut idle, "SELECT @kept");
+    ensure!(told.is_err() || told.is_ok_and(|text| text.contains("ERR 9007")));
+    ensure!(idle.query("SELECT 1").is_err(), "a session went on without its state");
+    bed.promote(1)?;
+    // one that has nothing anywhere has lost nothing
+    ensure!(server_id(&mut unused, "")? == "2");
+    ensure!(server_id(&mut bed.connect()?, "")? == "2");
+    unused.quit()
 }
 
 fn two_that_can_be_written_to(cluster: &Cluster) -> Result<()> {

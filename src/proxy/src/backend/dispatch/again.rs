@@ -110,7 +110,7 @@ impl State {
             return None;
         }
         let group = command.session().topology.hostgroup(target.hostgroup)?;
-        let others = available(group, None, self.shared.backends.health());
+        let others = available(group, None, self.shared.backends.health().is_monitored());
         let server = others.into_iter().find(|server| !tried.contains(&server.id))?;
         Some(Target { server: server.clone(), ..target.clone() })
     }

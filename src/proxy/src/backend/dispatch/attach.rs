@@ -2,7 +2,7 @@
 
 use super::State;
 use crate::{
-    backend::{Backend, Backends, connect::ConnectError, health::Health, link::Link},
+    backend::{Backend, Backends, connect::ConnectError, link::Link},
     config::Account,
     session::login::LOGIN,
 };
@@ -80,7 +80,7 @@ impl State {
             let mut changed = pin!(health.changed());
             // From here on no change goes by unseen.
             changed.as_mut().enable();
-            let candidates = wanted.candidates(&session, health);
+            let candidates = wanted.candidates(&session, health.is_monitored());
             if candidates.is_empty() {
                 failures.clear();
                 if tokio::time::timeout_at(until.into(), changed).await.is_err() {
@@ -157,11 +157,34 @@ impl Search<'_> {
         }
     }
 
+    /// Whether the server is still among those that may be tried.
+    fn may_use(&self, server: &Server) -> bool {
+        let takes = server.standing.takes(None);
+        takes || !self.backends.health().is_monitored() && is_last_resort(server)
+    }
+
     async fn attempt(&self, server: &Arc<Server>, until: Instant) -> Attempt {
         let Some(backend) = self.backends.get(server) else {
             return Attempt::Failed("unknown".into());
         };
-        match backend.attach(self.session, self.account, until, self.enters).await {
+        let mut attach = pin!(backend.attach(self.session, self.account, until, self.enters));
+        let attached = loop {
+            let mut changed = pin!(self.backends.health().changed());
+            changed.as_mut().enable();
+            if !self.may_use(server) {
+                return Attempt::Failed("it has gone out of use meanwhile".into());
+            }
+            tokio::select! {
+                biased;
+                attached = &mut attach => break attached,
+                () = changed => {}
+            }
+        };
+        match attached {
+            Ok(link) if !self.may_use(server) => {
+                link.release();
+                Attempt::Failed("it has gone out of use meanwhile".into())
+            }
             Ok(link) => Attempt::Found(Box::new(link)),
             Err(ConnectError::Full(_)) => Attempt::Full,
             Err(error) if error.may_pass() => {
@@ -192,12 +215,12 @@ impl<'a> Wanted<'a> {
     }
 
     /// The servers that may be used for it, the named one first.
-    fn candidates<'s>(&self, session: &'s Session, health: &Health) -> Candidates<'s> {
+    fn candidates<'s>(&self, session: &'s Session, monitored: bool) -> Candidates<'s> {
         let Some(group) = session.topology.hostgroup(self.target.hostgroup) else {
             return Candidates::new();
         };
         let named = self.target.server.id;
-        let mut candidates = available(group, Some(named), health);
+        let mut candidates = available(group, Some(named), monitored);
         match self.only {
             Some(only) => candidates.retain(|server| server.id == only),
             None => {
@@ -233,18 +256,19 @@ impl<'a> Wanted<'a> {
 pub(in crate::backend) fn available<'a>(
     group: &'a Hostgroup,
     named: Option<u32>,
-    health: &Health,
+    monitored: bool,
 ) -> Candidates<'a> {
     let weighty = |server: &&Arc<Server>| server.weight > 0 || named == Some(server.id);
     let all = || group.servers.iter().filter(weighty);
     let candidates: Candidates<'_> = all().filter(|server| server.standing.takes(None)).collect();
-    if !candidates.is_empty() || health.is_monitored() {
+    if !candidates.is_empty() || monitored {
         return candidates;
     }
-    let shunned = |server: &&Arc<Server>| {
-        server.standing.is_member() && server.standing.state() == ServerState::Shunned
-    };
-    all().filter(shunned).collect()
+    all().filter(|server| is_last_resort(server)).collect()
+}
+
+fn is_last_resort(server: &Server) -> bool {
+    server.standing.is_member() && server.standing.state() == ServerState::Shunned
 }
 
 /// The error where a hostgroup has had no server for so long, with each server's reason.
@@ -286,5 +310,105 @@ pub(in crate::backend) fn refused(backend: &Backend, error: ConnectError) -> Err
             let text = format!("{}: {error}", backend.server.name);
             Error::backend(text).with_code(code::CONNECT_FAILED, *b"08S01")
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Wanted, available};
+    use chain::{
+        Command, Hostgroup, HostgroupId, Server, Session, Topology,
+        facts::{Affinity, StickyMode, Target},
+        testing,
+        topology::ServerState::{self, Lagging, OfflineSoft, Online, Shunned},
+    };
+    use std::{sync::Arc, time::Duration};
+
+    const BUDGET: Duration = Duration::from_secs(10);
+    const GROUP: HostgroupId = HostgroupId(7);
+
+    /// Servers 1, 2, ... of one hostgroup, each with its weight and state.
+    fn session(servers: &[(u32, ServerState)]) -> Session {
+        let made = (1..).zip(servers).map(|(id, (weight, state))| {
+            let server = Server::new(id, format!("db{id}"), *weight);
+            server.standing.set_state(*state);
+            Arc::new(server)
+        });
+        let group = Hostgroup { id: GROUP, name: None, servers: made.collect() };
+        let mut session = testing::session();
+        session.update(|view| view.topology = Arc::new(Topology::new(vec![group])));
+        session
+    }
+
+    fn target(session: &Session, id: u32) -> Target {
+        let group = session.topology.hostgroup(GROUP).expect("it is there");
+        let server = group.servers.iter().find(|server| server.id == id).expect("it is there");
+        Target { hostgroup: GROUP, server: server.clone() }
+    }
+
+    /// The servers that a command for `named` tries, in order.
+    fn tried(session: &Session, named: u32, affinity: Option<Affinity>) -> Vec<u32> {
+        let (target, mut command) =
+            (target(session, named), Command::query(session.clone(), "SELECT 1"));
+        if let Some(affinity) = affinity {
+            command.note(affinity);
+        }
+        let wanted = Wanted::of(&target, &command, BUDGET);
+        wanted.candidates(session, true).iter().map(|server| server.id).collect()
+    }
+
+    fn sticks(mode: StickyMode, server: u32) -> Option<Affinity> {
+        let strict_wait = Duration::from_secs(3);
+        let servers = [(GROUP, server)].into_iter().collect();
+        Some(Affinity { mode, servers, strict_wait, ..Affinity::default() })
+    }
+
+    #[test]
+    fn the_named_one_goes_first_and_only_those_that_take_work_are_tried() {
+        let session = session(&[(1, Online), (1, Shunned), (1, Online), (0, Online), (1, Lagging)]);
+        assert_eq!(tried(&session, 1, None), [1, 3]);
+        assert_eq!(tried(&session, 3, None), [3, 1]);
+        assert_eq!(tried(&session, 2, None), [1, 3]);
+        assert_eq!(tried(&session, 4, None), [4, 1, 3], "by name also without a weight");
+    }
+
+    #[test]
+    fn a_strict_session_has_its_server_or_none() {
+        let session = session(&[(1, Online), (1, Online), (1, OfflineSoft)]);
+        assert_eq!(tried(&session, 1, sticks(StickyMode::Strict, 2)), [2]);
+        assert_eq!(tried(&session, 3, sticks(StickyMode::Strict, 3)), [0; 0]);
+        assert_eq!(tried(&session, 3, sticks(StickyMode::WhileAlive, 3)), [1, 2]);
+        assert_eq!(tried(&session, 2, sticks(StickyMode::WhileAlive, 2)), [2, 1]);
+    }
+
+    #[test]
+    fn how_long_is_waited() {
+        let session = session(&[(1, Online), (1, Online)]);
+        let wanted = |affinity: Option<Affinity>| {
+            let (target, mut command) =
+                (target(&session, 1), Command::query(session.clone(), "SELECT 1"));
+            if let Some(affinity) = affinity {
+                command.note(affinity);
+            }
+            let Wanted { patience, rather, .. } = Wanted::of(&target, &command, BUDGET);
+            (patience, rather)
+        };
+        assert_eq!(wanted(None), (BUDGET, false));
+        assert_eq!(wanted(sticks(StickyMode::Strict, 1)), (Duration::from_secs(3), false));
+        assert_eq!(wanted(sticks(StickyMode::WhileAlive, 1)), (BUDGET, true));
+        assert_eq!(wanted(sticks(StickyMode::WhileAlive, 2)), (BUDGET, false));
+    }
+
+    #[test]
+    fn where_nobody_watches_a_shunned_server_is_better_than_none() {
+        let ids = |servers: &[(u32, ServerState)], monitored: bool| -> Vec<u32> {
+            let session = session(servers);
+            let group = session.topology.hostgroup(GROUP).expect("it is there");
+            available(group, None, monitored).iter().map(|server| server.id).collect()
+        };
+        let down = [(1, Shunned), (1, OfflineSoft)];
+        assert_eq!(ids(&down, false), [1]);
+        assert_eq!(ids(&down, true), [0; 0]);
+        assert_eq!(ids(&[(1, Shunned), (1, Online)], false), [2]);
     }
 }

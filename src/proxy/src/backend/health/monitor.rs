@@ -32,7 +32,13 @@ const HURRY: u32 = 4;
 /// Watches each address once, until the set is dropped. Nobody does without an account.
 pub(crate) fn watch(backends: &Backends, monitor: &Monitor) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
-    let Some(account) = &monitor.account else { return tasks };
+    let Some(account) = &monitor.account else {
+        if backends.iter().any(|backend| backend.pulse.is_in_cluster()) {
+            let text = "[monitor] has no user: the clusters' servers stay where the file says";
+            tracing::warn!("{text}");
+        }
+        return tasks;
+    };
     let settings = Arc::new(monitor.settings.clone());
     let mut seen = HashSet::new();
     for backend in backends.iter().filter(|backend| seen.insert(backend.pulse.at)) {
