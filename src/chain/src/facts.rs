@@ -14,7 +14,7 @@ mod statement;
 
 pub use affinity::{Affinity, StickyMode};
 pub use explain::{Explain, Note};
-pub use forward::{FastForward, StatementIds};
+pub use forward::{FastForward, Forwarding, StatementIds};
 pub use hints::{Hints, RouteTo};
 pub use log::{Expected, LogEntry, Lsn, SessionLog, This, Tied};
 pub use pin::Pin;

@@ -90,6 +90,11 @@ impl Translate {
         bytes
     }
 
+    /// What has been held back, when nothing more comes.
+    pub fn rest(&mut self) -> BytesMut {
+        self.held.split()
+    }
+
     /// Looks at the packet that begins here, and says how long it is, header included. `None` if
     /// more of it must be there.
     fn packet(&mut self, bytes: &mut [u8]) -> Option<usize> {
