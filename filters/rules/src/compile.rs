@@ -4,12 +4,12 @@ use crate::{
     address::{Clients, Listener},
     pattern::{Pattern, Replacement},
     row::{Attributes, Row, WrittenAttributes},
-    rule::{Actions, Cache, Exit, OfSession, OfText, Rule},
+    rule::{Actions, Exit, OfSession, OfText, Rule},
 };
 use chain::{
     HostgroupId,
     counters::Family,
-    facts::Multiplex,
+    facts::{Caching, Multiplex},
     settings::{Mistake, Settings},
 };
 use std::time::Duration;
@@ -190,7 +190,7 @@ impl Check<'_> {
         let row = self.row;
         let milliseconds = |ms: Option<u32>| ms.map(|ms| Duration::from_millis(ms.into()));
         let cache = milliseconds(row.cache_ttl)
-            .map(|ttl| Cache { ttl, empty: row.cache_empty_result.unwrap_or(true) });
+            .map(|ttl| Caching { ttl, empty: row.cache_empty_result.unwrap_or(true) });
         let multiplex = row.multiplex.map(|value| match value {
             0 => Multiplex::Pin,
             1 => Multiplex::Allow,

@@ -26,7 +26,7 @@ use chain::{
     FilterFactory, Layer, Stack,
     counters::Family,
     facts::{Fact, RuleVerdict, Statement},
-    registry::IntoLayer,
+    registry::{IntoLayer, Want},
     settings::{Mistakes, Settings},
 };
 use row::{FastRoute, Row};
@@ -92,6 +92,7 @@ struct Elsewhere {
 struct Loaded {
     set: RuleSet,
     hits: Family,
+    wants: Vec<Want>,
 }
 
 impl FilterFactory for Factory {
@@ -104,6 +105,10 @@ impl FilterFactory for Factory {
         let loaded = read::read(settings, mistakes)?;
         let rules = Written::Here(Vec::new());
         Some(Config { rules, fast_routing: Vec::new(), iterations: 0, loaded: Some(loaded) })
+    }
+
+    fn wants(config: &Config) -> Vec<Want> {
+        config.loaded.iter().flat_map(|loaded| loaded.wants.clone()).collect()
     }
 
     fn build(config: Config) -> Result<impl IntoLayer, BoxError> {

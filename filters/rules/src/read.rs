@@ -12,6 +12,7 @@ use crate::{
 use chain::{
     HostgroupId,
     counters::Family,
+    registry::Want,
     settings::{Mistake, Mistakes, Settings, read_text},
 };
 use schemars::{JsonSchema, schema_for};
@@ -41,8 +42,22 @@ pub(crate) fn read(settings: &Settings, mistakes: &mut Mistakes) -> Option<Loade
     if mistakes.len() > before {
         return None;
     }
+    let wants = wants(&rules);
     let set = RuleSet::new(rules, fast_routing, numbers?.iterations);
-    Some(Loaded { set, hits })
+    Some(Loaded { set, hits, wants })
+}
+
+/// The filters that do what rules only order; each once, for the first rule that orders it.
+fn wants(rules: &[Rule]) -> Vec<Want> {
+    let caches: fn(&&Rule) -> bool = |rule| rule.actions.cache.is_some();
+    let sticks: fn(&&Rule) -> bool = |rule| rule.actions.sticky == Some(true);
+    [("cache", "cache_ttl", caches), ("sticky", "sticky_conn", sticks)]
+        .into_iter()
+        .filter_map(|(filter, column, orders)| {
+            let what = format!("`{column}` of rule {}", rules.iter().find(orders)?.id);
+            Some(Want { filter, what })
+        })
+        .collect()
 }
 
 struct Reader<'a> {

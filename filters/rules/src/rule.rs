@@ -8,7 +8,7 @@ use crate::{
 use chain::{
     HostgroupId, Session,
     counters::Counter,
-    facts::{Multiplex, RuleVerdict},
+    facts::{Caching, Multiplex, RuleVerdict},
 };
 use serde_json::{Map, Value};
 use sql::DigestHash;
@@ -65,7 +65,7 @@ pub(crate) enum Exit {
 #[derive(Debug, Default)]
 pub(crate) struct Actions {
     pub(crate) hostgroup: Option<HostgroupId>,
-    pub(crate) cache: Option<Cache>,
+    pub(crate) cache: Option<Caching>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) retries: Option<u32>,
     pub(crate) delay: Option<Duration>,
@@ -81,14 +81,6 @@ pub(crate) struct Actions {
     pub(crate) switch: bool,
 }
 
-/// Whether a result may be given from memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Cache {
-    pub(crate) ttl: Duration,
-    /// Also one without rows.
-    pub(crate) empty: bool,
-}
-
 /// What the rules have decided about one command.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
@@ -97,7 +89,6 @@ pub(crate) struct Outcome {
     pub(crate) text: Option<Vec<u8>>,
     /// It would have become too long.
     pub(crate) too_long: bool,
-    pub(crate) cache: Option<Cache>,
     pub(crate) delay: Option<Duration>,
     pub(crate) next_flag: Option<u32>,
     pub(crate) mirror_flag: Option<u32>,
@@ -141,7 +132,7 @@ impl Actions {
         put(&mut verdict.gtid_from, &self.gtid_from);
         put(&mut verdict.log, &self.log);
         verdict.switch_to_fast_forward |= self.switch;
-        put(&mut outcome.cache, &self.cache);
+        put(&mut verdict.cache, &self.cache);
         put(&mut outcome.delay, &self.delay);
         put(&mut outcome.next_flag, &self.next_flag);
         put(&mut outcome.mirror_flag, &self.mirror_flag);

@@ -4,7 +4,7 @@ use crate::{
     Layer, Registry, Stack,
     counters::Family,
     facts::{Fact, FastForward, Target},
-    registry::{Entry, Part},
+    registry::{Entry, Part, Want},
     settings::{Mistake, Mistakes, Settings, suggest},
 };
 use std::collections::BTreeSet;
@@ -93,16 +93,23 @@ struct Builder<'a> {
     below: Vec<String>,
     /// What filters of the `session` list want there, each with the mistake that it is to miss it.
     wants: Vec<(&'static str, Mistake)>,
+    /// What filters of this list want further down in it, likewise.
+    wants_later: Vec<(&'static str, Mistake)>,
 }
 
 impl<'a> Builder<'a> {
     fn new(registry: &'a Registry, mistakes: &'a mut Mistakes) -> Self {
-        Self { registry, mistakes, known: BTreeSet::new(), below: Vec::new(), wants: Vec::new() }
+        let (below, wants, wants_later) = (Vec::new(), Vec::new(), Vec::new());
+        Self { registry, mistakes, known: BTreeSet::new(), below, wants, wants_later }
     }
 
     fn list(&mut self, settings: &Settings, key: &str, part: Part) -> Vec<Layer> {
         let entries = settings.tables(key, self.mistakes);
-        entries.iter().filter_map(|settings| self.filter(settings, part)).collect()
+        let layers = entries.iter().filter_map(|settings| self.filter(settings, part)).collect();
+        for (_, mistake) in std::mem::take(&mut self.wants_later) {
+            self.mistakes.push(mistake);
+        }
+        layers
     }
 
     fn filter(&mut self, settings: &Settings, part: Part) -> Option<Layer> {
@@ -126,10 +133,17 @@ impl<'a> Builder<'a> {
             let hint = format!("put {{ use = {wanted:?} }} into the chain's `backend` list");
             self.wants.push((wanted, mistake.hint(hint)));
         }
+        self.wants_later.retain(|(wanted, _)| *wanted != name);
         if part == Part::Backend {
             self.below.push(name);
         }
         let built = entry.build(&settings.without("use"), self.mistakes);
+        for Want { filter, what } in built.iter().flat_map(|built| built.wants.clone()) {
+            let text = format!("{what} does nothing without the filter {filter}");
+            let mistake = settings.mistake_at("use", text);
+            let hint = format!("put {{ use = {filter:?} }} below this one, above `route`");
+            self.wants_later.push((filter, mistake.hint(hint)));
+        }
         self.known.extend(built.as_ref().map_or(entry.gives, |built| built.gives));
         built.map(|built| built.layer)
     }

@@ -37,8 +37,23 @@ pub trait FilterFactory: 'static {
         Self::GIVES
     }
 
+    /// The filters without which some of these settings have no effect: further down in the
+    /// session's list.
+    fn wants(_: &Self::Config) -> Vec<Want> {
+        Vec::new()
+    }
+
     /// Checks the settings and makes the layer all sessions will share.
     fn build(config: Self::Config) -> Result<impl IntoLayer, BoxError>;
+}
+
+/// A filter that another one's settings want below them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Want {
+    /// Its name.
+    pub filter: &'static str,
+    /// What has no effect without it, as the subject of a sentence: `` `cache_ttl` of rule 5 ``.
+    pub what: String,
 }
 
 /// The lists of a chain.
@@ -106,6 +121,7 @@ pub(crate) struct Built {
     pub(crate) layer: Layer,
     /// Facts it attaches, as it is set.
     pub(crate) gives: &'static [&'static str],
+    pub(crate) wants: Vec<Want>,
 }
 
 impl Registry {
@@ -117,8 +133,8 @@ impl Registry {
     #[must_use]
     pub fn with<F: FilterFactory>(self) -> Self {
         let build = |config| {
-            let gives = F::gives(&config);
-            Ok(Built { layer: F::build(config)?.into_layer(), gives })
+            let (gives, wants) = (F::gives(&config), F::wants(&config));
+            Ok(Built { layer: F::build(config)?.into_layer(), gives, wants })
         };
         let place = (F::NEEDS, F::GIVES, F::PART, F::WANTS_BELOW);
         self.insert::<F::Config>(F::NAME, place, F::read, build)
@@ -139,7 +155,10 @@ impl Registry {
         C: DeserializeOwned + JsonSchema + 'static,
         L: IntoLayer,
     {
-        let build = move |config| Ok(Built { layer: build(config)?.into_layer(), gives: &[] });
+        let build = move |config| {
+            let (gives, wants) = (&[][..], Vec::new());
+            Ok(Built { layer: build(config)?.into_layer(), gives, wants })
+        };
         let read = |settings: &Settings, mistakes: &mut Mistakes| settings.deserialize(mistakes);
         self.insert::<C>(name, (&[], &[], Part::Either, None), read, build)
     }

@@ -73,9 +73,9 @@ pub(crate) async fn forward(
     match handover.into_parts::<Dedicated>() {
         Ok((mut dedicated, first)) => {
             let ids = if how.raw_ids { Vec::new() } else { ids.0 };
-            let offline = dedicated.backend().clone();
+            let offline = dedicated.offline();
             let start = Start { first, ids, capabilities, observe: how.observe };
-            join(client, dedicated.io(), start, &offline.offline, grace, metrics).await
+            join(client, dedicated.io(), start, &offline, grace, metrics).await
         }
         // A filter has made a stream of its own.
         Err(handover) => {

@@ -2,9 +2,11 @@
 
 mod counted;
 mod forwarded;
+mod health;
 
 pub(crate) use counted::Counted as CountedByFilters;
 pub(crate) use forwarded::{Forwarded, Observed};
+pub(crate) use health::Health;
 
 use chain::{HostgroupId, Origin};
 use prometheus_client::{
@@ -41,6 +43,7 @@ pub(crate) struct Metrics {
     backend_errors: Counter,
     filter_errors: Counter,
     backends: BackendFamilies,
+    pub(crate) health: Health,
     pub(crate) mirrored: Mirrored,
     pub(crate) forwarded: Forwarded,
 }
@@ -158,6 +161,8 @@ impl Metrics {
         let forwarded = Forwarded::new(&mut registry);
         let backends = BackendFamilies::default();
         backends.register(&mut registry);
+        let health = Health::default();
+        health.register(&mut registry);
         Arc::new(Self {
             registry,
             accepted,
@@ -171,6 +176,7 @@ impl Metrics {
             backend_errors,
             filter_errors,
             backends,
+            health,
             mirrored,
             forwarded,
         })

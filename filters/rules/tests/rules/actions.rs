@@ -3,7 +3,7 @@
 use crate::{chain, client, client_in};
 use chain::{
     Command, Error, HostgroupId, Reply,
-    facts::{Multiplex, RuleVerdict, Statement},
+    facts::{Caching, Multiplex, RuleVerdict, Statement},
     testing::{self, Client, Log},
 };
 use sql::Class;
@@ -24,7 +24,7 @@ fn verdict(rules: &str) -> RuleVerdict {
 fn what_others_do_is_in_the_verdict() {
     let found = verdict(
         "{ rule_id = 4, destination_hostgroup = 1, timeout = 1500, retries = 2,
-           mirror_hostgroup = 2, multiplex = 2, sticky_conn = true, gtid_from_hostgroup = 3,
+           cache_ttl = 500, cache_empty_result = false, mirror_hostgroup = 2, multiplex = 2, sticky_conn = true, gtid_from_hostgroup = 3,
            log = false, attributes = '{\"switch_to_fast_forward\": true}' }",
     );
     let expected = RuleVerdict {
@@ -33,6 +33,7 @@ fn what_others_do_is_in_the_verdict() {
         timeout: Some(Duration::from_millis(1500)),
         retries: Some(2),
         mirror: Some(HostgroupId(2)),
+        cache: Some(Caching { ttl: Duration::from_millis(500), empty: false }),
         multiplex: Some(Multiplex::IgnoreUserVariables),
         sticky: Some(true),
         gtid_from: Some(HostgroupId(3)),
@@ -40,6 +41,7 @@ fn what_others_do_is_in_the_verdict() {
         switch_to_fast_forward: true,
     };
     assert_eq!(found, expected);
+    assert!(verdict("{ rule_id = 1, cache_ttl = 1 }").cache.is_some_and(|cache| cache.empty));
     assert_eq!(verdict("{ rule_id = 1, multiplex = 0 }").multiplex, Some(Multiplex::Pin));
     assert_eq!(verdict("{ rule_id = 1, multiplex = 1 }").multiplex, Some(Multiplex::Allow));
 }

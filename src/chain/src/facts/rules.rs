@@ -9,7 +9,7 @@ use std::time::Duration;
 /// least one did, or fast routing knows its hostgroup. Writer: `rules`.
 ///
 /// Columns of ProxySQL's `mysql_query_rules` that the rules themselves see to (`error_msg`,
-/// `replace_pattern`, `cache_ttl`, ...) are not here.
+/// `replace_pattern`, `delay`, ...) are not here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RuleVerdict {
     /// Ids of the rules that matched, in the order in which they did.
@@ -23,6 +23,8 @@ pub struct RuleVerdict {
     pub retries: Option<u32>,
     /// Send a copy there and drop its reply. Reader: the dispatcher.
     pub mirror: Option<HostgroupId>,
+    /// `cache_ttl`: whether its result may be given from memory. Reader: `cache`.
+    pub cache: Option<Caching>,
     /// Whether the connection may go to another session after this command.
     pub multiplex: Option<Multiplex>,
     /// Makes the session sticky, or ends that.
@@ -33,6 +35,15 @@ pub struct RuleVerdict {
     pub log: Option<bool>,
     /// The session leaves the chain with this command, for good. Reader: `fast-forward`.
     pub switch_to_fast_forward: bool,
+}
+
+/// Whether a result may be given from memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caching {
+    /// For how long. 0: not at all.
+    pub ttl: Duration,
+    /// `cache_empty_result`: also one without rows.
+    pub empty: bool,
 }
 
 /// What a rule says about giving the connection to other sessions.

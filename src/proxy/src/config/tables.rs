@@ -173,6 +173,9 @@ pub struct Server {
     #[serde(default = "thousand")]
     #[schemars(range(min = 1))]
     pub max_connections: u32,
+    /// What its operator says of it, wherever it stands; the admin port can change it.
+    #[serde(default)]
+    pub state: ServerWord,
     /// TLS towards it.
     #[serde(default)]
     pub tls: ServerTls,
@@ -182,6 +185,24 @@ pub struct Server {
     /// From 1 (fast) to 9 for zlib, to 22 for zstd (small). Default: 6 for zlib, 3 for zstd.
     #[schemars(range(min = 1, max = 22))]
     pub compression_level: Option<u8>,
+    /// Its cluster has added it: the file names it in the other hostgroup only.
+    #[serde(skip)]
+    pub(crate) twin: bool,
+}
+
+/// What its operator says of a server.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum ServerWord {
+    /// It is used, if it can be.
+    #[default]
+    Online,
+    /// No new work; what is there goes on.
+    OfflineSoft,
+    /// Nothing; what is there is cut.
+    OfflineHard,
 }
 
 /// Compression towards a server.

@@ -140,7 +140,7 @@ async fn untouched(mut client: Client, hostgroup: HostgroupId, context: &Context
             return client.turn_away(&ErrPacket::new(code, error.message())).await;
         }
     };
-    let (mut io, offline) = (reached.io, &reached.backend.offline);
+    let (mut io, offline) = (reached.io, &reached.leash.signal());
     let metrics = &common.metrics.forwarded;
     metrics.sessions.inc();
     let grace = common.grace_close;
