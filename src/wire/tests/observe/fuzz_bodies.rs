@@ -8,9 +8,12 @@ use wire::{
     translate::Translate,
 };
 
+/// What one side says: whether it is the client, and its bytes.
+type Piece<'a> = (bool, &'a [u8]);
+
 /// Eight bytes of capabilities, one of step, then pieces of either side: the low bit of a byte says
 /// whose, the rest how long.
-fn talk(data: &[u8]) -> Option<(Capabilities, usize, Vec<(bool, &[u8])>)> {
+fn talk(data: &[u8]) -> Option<(Capabilities, usize, Vec<Piece<'_>>)> {
     let (caps, data) = data.split_first_chunk()?;
     let (step, mut data) = data.split_first()?;
     let mut pieces = Vec::new();
@@ -32,7 +35,7 @@ pub(crate) fn observe(data: &[u8]) {
     assert!(count(|event| matches!(event, Event::Answered { .. })) <= asked);
 }
 
-fn events(caps: Capabilities, pieces: &[(bool, &[u8])], step: usize) -> Vec<Event<usize>> {
+fn events(caps: Capabilities, pieces: &[Piece<'_>], step: usize) -> Vec<Event<usize>> {
     let (mut observer, mut events) = (Observer::new(caps), Vec::new());
     for (mark, (client, bytes)) in pieces.iter().enumerate() {
         for bytes in bytes.chunks(step) {
@@ -68,7 +71,7 @@ pub(crate) fn translate(data: &[u8]) {
 fn translated(
     ids: &[(u32, u32)],
     caps: Capabilities,
-    pieces: &[(bool, &[u8])],
+    pieces: &[Piece<'_>],
     step: usize,
 ) -> Vec<u8> {
     let (mut translate, mut out, mut asked) = (Translate::new(ids, caps), Vec::new(), 0);
