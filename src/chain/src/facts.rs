@@ -16,7 +16,7 @@ mod statement;
 pub use affinity::{Affinity, StickyMode, key_hash};
 pub use executed::Executed;
 pub use explain::{Explain, Note};
-pub use forward::{FastForward, StatementIds};
+pub use forward::{FastForward, Forwarding, StatementIds};
 pub use hints::{Hints, Orders, RouteTo};
 pub use log::{Expected, LogEntry, Lsn, SessionLog, This, Tied};
 pub use pin::Pin;

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::tls::{self, Check, TlsError};
 use chain::{
-    facts::{Affinity, Fact, FastForward},
+    facts::{Affinity, Fact, FastForward, Forwarding},
     settings::{Mistake, Mistakes, Settings, suggest},
 };
 use std::{
@@ -298,11 +298,15 @@ fn untouched(
             mistakes.push(settings.mistake_at(key, message).hint("leave it out"));
         }
     }
-    if let Some((_, chain)) = chains.get(&listener.chain)
-        && !chain.is_raw()
-    {
+    let Some((_, chain)) = chains.get(&listener.chain) else { return };
+    if !chain.is_raw() {
         let message = "with login = \"untouched\" no filter sees anything";
         let hint = "session = [{ use = \"fast-forward\", always = true }] says so";
+        mistakes.push(settings.mistake_at("chain", message).hint(hint));
+    }
+    if chain.gives(Forwarding::NAME) {
+        let message = "with login = \"untouched\" there is nothing to observe";
+        let hint = "leave `observe` out of the chain's fast-forward";
         mistakes.push(settings.mistake_at("chain", message).hint(hint));
     }
 }
