@@ -33,11 +33,15 @@ use link::Link;
 use schema::Schema;
 use std::{
     collections::BTreeMap,
+    net::IpAddr,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
-use wire::{attributes::Attributes, auth::NONCE_LEN, capability::Capabilities, greeting::Greeting};
+use wire::{
+    attributes::Attributes, auth::NONCE_LEN, capability::Capabilities, greeting::Greeting,
+    proxy_protocol::Source,
+};
 
 /// All servers, by [`Server::id`].
 #[derive(Default)]
@@ -73,6 +77,8 @@ pub(crate) struct Key {
     pub(crate) user: Arc<str>,
     pub(crate) capabilities: Capabilities,
     pub(crate) collation: u16,
+    /// The client's host, where the server was told it by a header: it goes by that.
+    pub(crate) client: Option<IpAddr>,
 }
 
 struct Idle {
@@ -81,7 +87,7 @@ struct Idle {
 }
 
 impl Key {
-    pub(crate) fn of(session: &Session, account: &Account) -> Self {
+    pub(crate) fn of(session: &Session, account: &Account, backend: &Backend) -> Self {
         let shared = Capabilities::WIRE_FORMAT | Capabilities::BEHAVIOUR;
         // Its absence tells MariaDB that extended capabilities follow.
         let shared = shared | Capabilities::LONG_PASSWORD;
@@ -89,6 +95,10 @@ impl Key {
             user: account.user.clone(),
             capabilities: session.capabilities & shared,
             collation: session.collation,
+            client: match identity::source(session.peer, session.destination) {
+                Source::Tcp { from, .. } if backend.endpoint.sends_header => Some(from.ip()),
+                _ => None,
+            },
         }
     }
 }
@@ -173,7 +183,8 @@ impl Backend {
         enters: bool,
     ) -> Result<Link, ConnectError> {
         let schema = session.schema.as_ref().filter(|_| !enters);
-        let (key, attributes) = (Key::of(session, account), attributes(session));
+        let source = identity::source(session.peer, session.destination);
+        let (key, attributes) = (Key::of(session, account, self), attributes(session));
         let room = loop {
             // Made before the look at the idle ones, so that none comes back unseen.
             let returned = self.returned.notified();
@@ -185,7 +196,7 @@ impl Backend {
                 break room;
             }
         };
-        let opened = connect::open(self, key, account, attributes, room);
+        let opened = connect::open(self, key, account, source, attributes, room);
         let opened = self.in_time(opened).await;
         self.metrics.connected(opened.is_ok());
         let mut link = opened?;

@@ -10,6 +10,7 @@ mod checks;
 mod limits;
 mod load;
 mod part;
+mod proxy_protocol;
 mod schema;
 mod tables;
 mod tcp;
@@ -20,6 +21,7 @@ mod tests;
 
 pub use address::Address;
 pub use limits::Limits;
+pub use proxy_protocol::{Network, ProxyProtocol};
 pub use tables::{
     Admin, AuthPlugin, Backend, ClientCertificate, Compression, Hostgroup, Listener, ListenerTls,
     ListenerTlsMode, Log, LogFormat, LoginBy, Server, ServerCompression, ServerTls, ServerTlsMode,

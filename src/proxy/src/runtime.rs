@@ -272,6 +272,7 @@ fn entrance(
         users: users.clone(),
         relay: hostgroup(LoginBy::Server).map(|hostgroup| Relay { hostgroup }),
         untouched: hostgroup(LoginBy::Untouched),
+        proxied: listener.proxy_protocol.clone(),
         key: key.clone(),
         tls: renewal::listener(listener)?,
         tls_required: listener.tls.mode == ListenerTlsMode::Require,

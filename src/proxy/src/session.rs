@@ -3,6 +3,7 @@
 mod attend;
 pub(crate) mod budget;
 mod deliver;
+pub(crate) mod header;
 pub(crate) mod login;
 pub(crate) mod relay;
 mod schema;
@@ -35,6 +36,7 @@ use statements::Statements;
 use std::{
     future::poll_fn,
     io,
+    net::SocketAddr,
     panic::AssertUnwindSafe,
     pin::{Pin, pin},
     sync::Arc,
@@ -55,6 +57,8 @@ pub(crate) struct Client {
     pub(crate) io: Stream,
     /// Read ahead of the command at work: pipelined commands wait here, in order.
     pub(crate) read: BytesMut,
+    /// The TCP address that it connected to.
+    pub(crate) destination: Option<SocketAddr>,
     /// The client says nothing more: what it has said is in `read`.
     closed: bool,
     /// What the command at work takes of the memory for large ones.
@@ -359,7 +363,8 @@ pub(crate) fn stack(context: &Context, account: &Account, id: u32) -> Stack {
 impl Client {
     /// A client that has said nothing yet.
     pub(crate) fn new(io: Stream, budget: &Budget) -> Self {
-        Self { io, read: BytesMut::new(), closed: false, share: budget.share() }
+        let destination = io.local();
+        Self { io, read: BytesMut::new(), destination, closed: false, share: budget.share() }
     }
 
     /// The next message; `None` if the client has closed between two messages. Cancelling it loses

@@ -41,6 +41,7 @@ mod pipelining;
 mod plugins;
 mod pool;
 mod prepared;
+mod proxy_protocol;
 mod queries;
 mod relay;
 mod rules;

@@ -251,7 +251,7 @@ impl State {
 
     /// Keeps a connection for the session. False if the session has been ended meanwhile.
     fn hold(&mut self, target: Target, mut link: Link) -> bool {
-        let lease = Arc::new(Lease::new(link.backend.clone(), link.thread_id));
+        let lease = Arc::new(Lease::new(link.backend.clone(), link.thread_id, link.source));
         let ids = Ids::of(&link, lease.clone());
         link.lease = Some(lease.clone());
         let _attached = InUse::connection(target.server.clone());

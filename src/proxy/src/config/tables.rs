@@ -1,6 +1,6 @@
 //! The tables of the file, one type each. Their comments are the schema's descriptions.
 
-use super::Address;
+use super::{Address, ProxyProtocol};
 use chain::settings::{HumanDuration, duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -65,6 +65,9 @@ pub struct Listener {
     /// What clients may compress with, if the servers can; [] for nothing. Default: all.
     #[serde(default = "all_compression")]
     pub compression: Vec<Compression>,
+    /// Load balancers that say whose a connection is.
+    #[serde(default)]
+    pub proxy_protocol: ProxyProtocol,
 }
 
 /// Who checks the clients' passwords.
@@ -182,6 +185,10 @@ pub struct Server {
     /// From 1 (fast) to 9 for zlib, to 22 for zstd (small). Default: 6 for zlib, 3 for zstd.
     #[schemars(range(min = 1, max = 22))]
     pub compression_level: Option<u8>,
+    /// Whether connections to it begin with a PROXY protocol header (version 2) that names the
+    /// client. It must take them from this host.
+    #[serde(default)]
+    pub send_proxy_protocol: bool,
 }
 
 /// Compression towards a server.
