@@ -222,16 +222,20 @@ fn servers_see_the_client() -> Result<()> {
     assert_eq!(one(&mut local, "SELECT USER()")?, "admin@127.0.0.1");
 
     other.must(&format!("CREATE USER bound@'{HOST}' IDENTIFIED BY 'boundpw'"))?;
+    other.must(&format!("GRANT ALL ON app.* TO bound@'{HOST}'"))?;
+    other.must("CREATE TABLE app.t (v INT)")?;
+    other.must("INSERT INTO app.t VALUES (1)")?;
     let bound = Login::new("bound", "boundpw");
     let refused = proxy.connect(&from(bound.clone(), "203.0.113.8"))?.query("DO 1")?;
     assert_eq!(refused.error_code(), Some(1045));
+    // While it waits for a row, the server does not notice that its client has gone.
+    let mut holder = cluster.direct()?;
+    holder.must("BEGIN")?;
+    holder.must("UPDATE app.t SET v = 2")?;
     let mut running = proxy.connect(&from(bound, HOST))?;
-    let mark = skip::test_name();
-    running
-        .send_command(CommandCode::QUERY, format!("SELECT SLEEP(600) /* {mark} */").as_bytes())?;
-    let sql = format!(
-        "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE '%SLEEP(600) /* {mark} */'"
-    );
+    let waits = format!("UPDATE app.t SET v = 3 /* {} */", skip::test_name());
+    running.send_command(CommandCode::QUERY, waits.as_bytes())?;
+    let sql = format!("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO = '{waits}'");
     let mut until = |count: &str| {
         wait::until("the statement", || Ok((one(&mut other, &sql)? == count).then_some(())))
     };
