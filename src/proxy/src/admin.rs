@@ -1,12 +1,16 @@
 //! The admin port: what the proxy does, for machines and for people with curl.
 //!
-//! `GET /metrics` is Prometheus' text format, `GET /status` JSON.
+//! `GET /metrics` is Prometheus' text format, `GET /status` JSON; `GET /live` and `GET /ready` are
+//! for whoever starts the proxy.
+
+mod probes;
 
 use crate::{backend::Backends, metrics::Metrics, signal::Signal};
 use axum::{Json, Router, extract::State, http::header::CONTENT_TYPE, routing::get};
+use chain::HostgroupId;
 use serde::Serialize;
-use std::{sync::Arc, time::Instant};
-use tokio::net::TcpListener;
+use std::{collections::BTreeSet, sync::Arc, time::Instant};
+use tokio::{net::TcpListener, sync::Mutex};
 use tokio_util::sync::CancellationToken;
 
 /// What the admin port shows.
@@ -16,6 +20,10 @@ pub(crate) struct Facts {
     pub(crate) listeners: Vec<ListenerStatus>,
     pub(crate) started: Instant,
     pub(crate) draining: Arc<Signal>,
+    /// Those that sessions begin in.
+    pub(crate) hostgroups: BTreeSet<HostgroupId>,
+    /// Locked while servers are asked for `/ready`.
+    pub(crate) asking: Mutex<()>,
 }
 
 /// The answer to `GET /status`.
@@ -61,6 +69,8 @@ pub(crate) async fn serve(
     let routes = Router::new()
         .route("/metrics", get(metrics))
         .route("/status", get(status))
+        .route("/live", get(probes::live))
+        .route("/ready", get(probes::ready))
         .with_state(Arc::new(facts));
     axum::serve(listener, routes).with_graceful_shutdown(ended.cancelled_owned()).await
 }

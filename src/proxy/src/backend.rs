@@ -34,7 +34,10 @@ use schema::Schema;
 use std::{
     collections::BTreeMap,
     net::IpAddr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     time::{Duration, Instant},
 };
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
@@ -55,6 +58,8 @@ pub(crate) struct Backend {
     endpoint: Endpoint,
     /// How the server last greeted a connection, without what differs from one to the next.
     greeted: ArcSwapOption<Greeting>,
+    /// It was there when it was last tried.
+    answered: AtomicBool,
     settings: config::Backend,
     /// Locked when a session takes its connection and when it gives it back, never in between.
     idle: Mutex<Vec<Idle>>,
@@ -130,6 +135,7 @@ impl Backend {
         Ok(Self {
             endpoint: Endpoint::new(config, tcp)?,
             greeted: ArcSwapOption::empty(),
+            answered: AtomicBool::new(false),
             hostgroup: HostgroupId(config.hostgroup),
             settings: settings.clone(),
             idle: Mutex::default(),
@@ -155,6 +161,17 @@ impl Backend {
             tracing::info!(server = %self.server.name, version = greeting.version(), "greeted");
             self.greeted.store(Some(Arc::new(greeting)));
         }
+    }
+
+    /// Whether it was there when it was last tried.
+    pub(crate) fn has_answered(&self) -> bool {
+        self.answered.load(Relaxed)
+    }
+
+    /// Notes whether an attempt has found it there. What a server refuses, it has answered.
+    fn tried<T>(&self, attempt: &Result<T, ConnectError>) {
+        let failed = matches!(attempt, Err(ConnectError::Io(_) | ConnectError::Timeout(_)));
+        self.answered.store(!failed, Relaxed);
     }
 
     /// Reads the certificates again, if they have changed or that is asked for.
@@ -199,6 +216,7 @@ impl Backend {
         let opened = connect::open(self, key, account, source, attributes, room);
         let opened = self.in_time(opened).await;
         self.metrics.connected(opened.is_ok());
+        self.tried(&opened);
         let mut link = opened?;
         self.in_time(link.begin(schema)).await?;
         Ok(link)

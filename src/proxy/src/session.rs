@@ -7,6 +7,7 @@ pub(crate) mod header;
 pub(crate) mod login;
 pub(crate) mod relay;
 mod schema;
+pub(crate) mod slow;
 mod statements;
 
 use crate::{
@@ -31,6 +32,7 @@ use chain::{
 };
 use deliver::{Delivery, deliver};
 use futures_util::FutureExt;
+use slow::SlowLog;
 use sql::{Dialect, Verb};
 use statements::Statements;
 use std::{
@@ -61,6 +63,8 @@ pub(crate) struct Client {
     pub(crate) destination: Option<SocketAddr>,
     /// The client says nothing more: what it has said is in `read`.
     closed: bool,
+    /// Bytes of the reply under way that have gone out.
+    sent: u64,
     /// What the command at work takes of the memory for large ones.
     share: Share,
 }
@@ -76,6 +80,8 @@ pub(crate) struct Context {
     pub(crate) max_statements: u32,
     /// How long a client may be logged in without a command.
     pub(crate) wait_timeout: Duration,
+    /// Where slow commands are told of, if they are.
+    pub(crate) slow: Option<Arc<SlowLog>>,
     /// Given when the proxy is about to end: no new work begins.
     pub(crate) draining: Arc<Signal>,
 }
@@ -241,6 +247,7 @@ async fn run(
     };
     let schema = schema::Asked::by(&command);
     let closes = asks_to_close(&command);
+    let mut watch = context.slow.as_ref().map(|slow| slow.watch(&command, started));
     let patience = Patience::of(&context.shared.settings);
     let Some(reply) = client.attended(patience, call(stack, command)).await else {
         return Err(Ended::Client(Error::client(Gone)));
@@ -249,6 +256,9 @@ async fn run(
         Ok(reply) if reply.is_handover() => return Err(leave(session, statements, reply)),
         reply => reply,
     };
+    if let (Some(watch), Ok(reply)) = (&mut watch, &reply) {
+        watch.served(reply);
+    }
     let error = match reply.map(Reply::into_outcome) {
         Ok(Outcome::Body(body)) => match deliver(client, change.watch(body), patience).await {
             Delivery::Ended(end) => {
@@ -258,6 +268,9 @@ async fn run(
                     session.set_status(status);
                 }
                 context.metrics.took(started.elapsed());
+                if let Some(watch) = &mut watch {
+                    watch.ended(end.error.map(u16::from), client.sent);
+                }
                 return Ok(match closes || end.error.is_some() {
                     true => Answered::PerhapsClosed,
                     false => Answered::Well,
@@ -274,6 +287,9 @@ async fn run(
         Err(error) => error,
     };
     context.metrics.error(error.origin());
+    if let Some(watch) = &mut watch {
+        watch.ended(Some(error.code()), 0);
+    }
     // A server that closes behind such a reply has closed because of it. Its client would see the end
     // of the connection, also with a command that is on its way already.
     let was_closed = (before == Answered::PerhapsClosed && error.cause::<Closed>().is_some())
@@ -364,7 +380,14 @@ impl Client {
     /// A client that has said nothing yet.
     pub(crate) fn new(io: Stream, budget: &Budget) -> Self {
         let destination = io.local();
-        Self { io, read: BytesMut::new(), destination, closed: false, share: budget.share() }
+        Self {
+            io,
+            read: BytesMut::new(),
+            destination,
+            closed: false,
+            sent: 0,
+            share: budget.share(),
+        }
     }
 
     /// The next message; `None` if the client has closed between two messages. Cancelling it loses

@@ -169,7 +169,9 @@ impl Backend {
     pub(crate) async fn ask_greeting(&self) -> Result<(), ConnectError> {
         let timeout = self.connect_timeout();
         let greeting = tokio::time::timeout(timeout, self.endpoint.greeting());
-        let greeting = greeting.await.unwrap_or(Err(ConnectError::Timeout(timeout)))?;
+        let greeting = greeting.await.unwrap_or(Err(ConnectError::Timeout(timeout)));
+        self.tried(&greeting);
+        let greeting = greeting?;
         self.note_greeting(&greeting);
         Ok(())
     }

@@ -19,7 +19,7 @@ use crate::{
 use chain::{
     Chain, Command, Error, Reply, Result, Session, Stack,
     error::{CatchUpFailed, code},
-    facts::{Fact, FastForward, Lsn, RuleVerdict, ServedBy, SessionLog, Target, Tied},
+    facts::{Fact, FastForward, Lsn, RuleVerdict, ServedBy, SessionLog, Statement, Target, Tied},
     lend::Lend,
     topology::InUse,
 };
@@ -43,6 +43,17 @@ pub(crate) struct Shared {
     pub(crate) settings: config::Backend,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) mirrors: Arc<Mirrors>,
+    /// Replies say what statement they are to: [`Ran`].
+    pub(crate) tells_statement: bool,
+}
+
+/// The statement that a reply is the reply to, as far as `parse` knows it; on the reply, where
+/// slow ones are logged. Writer: the dispatcher.
+#[derive(Clone, Debug)]
+pub(crate) struct Ran(pub(crate) Option<Statement>);
+
+impl Fact for Ran {
+    const NAME: &'static str = "ran";
 }
 
 /// Whether one of the session's connections had prepared statements when it left the chain; on the
@@ -207,6 +218,7 @@ impl State {
         if let Some(hostgroup) = verdict.and_then(|verdict| verdict.mirror) {
             shared.mirrors.send(hostgroup, &command, &me.entry.account);
         }
+        let ran = shared.tells_statement.then(|| Ran(command.fact::<Statement>().cloned()));
         let reply = match timeout {
             None => ids::exchange(one, me, command).await,
             Some(limit) => {
@@ -217,7 +229,10 @@ impl State {
             }
         };
         match reply {
-            Ok(reply) => Ok(reply.with(served_by)),
+            Ok(reply) => {
+                let reply = reply.with(served_by);
+                Ok(if let Some(ran) = ran { reply.with(ran) } else { reply })
+            }
             Err(_) if me.entry.killed.load(Relaxed) => Err(Error::backend(Killed)),
             Err(error) => Err(error),
         }

@@ -159,6 +159,7 @@ impl Backend {
         let room = self.room_for_one(deadline).await?;
         let io = self.in_time(async { Ok(self.endpoint.connect(source).await?) }).await;
         self.metrics.connected(io.is_ok());
+        self.tried(&io);
         let attached = InUse::connection(self.server.clone());
         Ok(Reached { io: io?, backend: self.clone(), _attached: attached, _room: room })
     }
@@ -192,6 +193,7 @@ impl Backend {
         };
         let greeted = tokio::time::timeout(timeout, greeted).await;
         let greeted = greeted.unwrap_or(Err(ConnectError::Timeout(timeout)));
+        self.tried(&greeted);
         if greeted.is_err() {
             self.metrics.connected(false);
         }

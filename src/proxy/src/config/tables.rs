@@ -11,7 +11,7 @@ use wire::compress::Method;
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Admin {
-    /// Where `/metrics` and `/status` are served, over TCP. Whoever reaches it can read them.
+    /// Where `/metrics`, `/status`, `/live` and `/ready` are served, over TCP. Whoever reaches it can read them.
     pub address: Address,
 }
 
@@ -25,6 +25,10 @@ pub struct Log {
     pub level: String,
     /// How a line looks.
     pub format: LogFormat,
+    /// Commands whose reply takes longer than this have a line each; "0s" is none.
+    #[serde(with = "duration")]
+    #[schemars(with = "HumanDuration")]
+    pub slow_queries: Duration,
 }
 
 /// How a line of the log looks.
@@ -319,7 +323,7 @@ impl Default for Admin {
 
 impl Default for Log {
     fn default() -> Self {
-        Self { level: "info".to_owned(), format: LogFormat::Auto }
+        Self { level: "info".to_owned(), format: LogFormat::Auto, slow_queries: Duration::ZERO }
     }
 }
 
