@@ -206,6 +206,23 @@ impl Proxy {
         Ok((status.context("no HTTP/1.1")?.parse()?, body.to_owned()))
     }
 
+    /// What comes of posting JSON to the admin address: the status, and the body.
+    pub fn post(&self, path: &str, json: &str) -> Result<(u16, String)> {
+        let mut stream = TcpStream::connect(self.admin)?;
+        stream.set_read_timeout(Some(wait::LIMIT))?;
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nHost: towpath\r\nConnection: close\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{json}",
+            json.len()
+        );
+        stream.write_all(request.as_bytes())?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        let (head, body) = answer.split_once("\r\n\r\n").context("no end of the headers")?;
+        let status = head.split_whitespace().nth(1).context("no status")?;
+        Ok((status.parse()?, body.to_owned()))
+    }
+
     /// Sends a signal, by its name without `SIG`.
     pub fn signal(&self, name: &str) -> Result<()> {
         let sent = Command::new("kill").args(["-s", name, &self.pid().to_string()]).status()?;

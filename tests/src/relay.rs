@@ -1,9 +1,11 @@
-//! A relay that notes what passes, and cuts a connection at a chosen byte of either side's stream.
+//! A relay that notes what passes, cuts a connection at a chosen byte of either side's stream, or
+//! vanishes without a word.
 //!
 //! Between a client and the proxy it is a client that vanishes; between the proxy and a server, a
 //! server.
 
 use anyhow::{Context, Result};
+use socket2::{SockFilter, SockRef};
 use std::{
     fmt, io,
     net::SocketAddr,
@@ -75,6 +77,8 @@ struct Shared {
     passed: Mutex<Vec<Noted>>,
     /// Changes when all connections are to end.
     ending: watch::Sender<()>,
+    /// Changes when all connections are to fall silent.
+    silence: watch::Sender<()>,
     /// How many there are.
     open: (Mutex<usize>, Condvar),
     change: Change,
@@ -111,6 +115,7 @@ impl Relay {
             cut: Mutex::default(),
             passed: Mutex::default(),
             ending: watch::Sender::new(()),
+            silence: watch::Sender::new(()),
             open: (Mutex::new(0), Condvar::new()),
             change: Change(Box::new(change)),
         });
@@ -134,6 +139,13 @@ impl Relay {
     pub fn forget(&self) {
         lock(&self.shared.passed).clear();
         *lock(&self.shared.cut) = None;
+    }
+
+    /// From now on nobody hears anything on the connections that there are: no byte, no end, and no
+    /// acknowledgement either. So it is when a machine loses its power. Those that come later are
+    /// relayed.
+    pub fn fall_silent(&self) {
+        self.shared.silence.send_replace(());
     }
 
     /// Ends all connections; returns when they have ended.
@@ -191,6 +203,7 @@ async fn relay(
     server.set_nodelay(true)?;
     let (mut from_client, mut from_server) = (vec![0; 1 << 16], vec![0; 1 << 16]);
     let (mut passed_client, mut passed_server) = (0, 0);
+    let mut silence = shared.silence.subscribe();
     let vanishes = |side, passed| cut.filter(|cut| cut.side == side && passed >= cut.after);
     loop {
         let gone = vanishes(Side::Client, passed_client);
@@ -205,6 +218,11 @@ async fn relay(
             return Ok(());
         }
         tokio::select! {
+            _ = silence.changed() => {
+                deafen(&client)?;
+                deafen(&server)?;
+                return std::future::pending().await;
+            }
             length = client.read(&mut from_client) => {
                 let length = limited(cut, Side::Client, passed_client, length?);
                 passed_client += length;
@@ -235,13 +253,21 @@ fn limited(cut: Option<Cut>, side: Side, passed: usize, length: usize) -> usize 
     length.min(left)
 }
 
+/// Has the system drop all that comes from the peer before the connection sees it: nothing is
+/// acknowledged, and no question whether it is there is answered.
+fn deafen(stream: &TcpStream) -> io::Result<()> {
+    /// `ret #0`: takes no byte of any packet.
+    const NOTHING: SockFilter = SockFilter::new(0x06, 0, 0, 0);
+    SockRef::from(stream).attach_filter(&[NOTHING])
+}
+
 async fn part(mut stream: TcpStream, how: How) {
     match how {
         How::Fin => {
             let _ = stream.shutdown().await;
         }
         How::Rst => {
-            let _ = socket2::SockRef::from(&stream).set_linger(Some(std::time::Duration::ZERO));
+            let _ = SockRef::from(&stream).set_linger(Some(std::time::Duration::ZERO));
         }
     }
 }
@@ -253,10 +279,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::{Cut, How, Relay, Side};
+    use socket2::{SockRef, TcpKeepalive};
     use std::{
         io::{ErrorKind, Read, Write},
         net::{TcpListener, TcpStream},
         thread,
+        time::Duration,
     };
 
     /// Whoever connects through a relay sends `hello`, and gets `answer` and the end from a server.
@@ -299,6 +327,25 @@ mod tests {
             let (_, answer, failed) = exchange(Some(cut));
             assert!(b"answer"[..after].starts_with(&answer), "{answer:?}");
             assert_eq!(failed, Some(ErrorKind::ConnectionReset));
+        }
+    }
+
+    /// A connection that falls silent does not end: its peers find out by themselves.
+    #[test]
+    fn silence() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let relay = Relay::start(&listener.local_addr().unwrap().to_string()).unwrap();
+        let mut client = TcpStream::connect(&relay.address).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        let mut byte = [0];
+        client.write_all(b"1").unwrap();
+        server.read_exact(&mut byte).unwrap();
+        relay.fall_silent();
+        let (second, asked) = (Duration::from_secs(1), TcpKeepalive::new());
+        let asked = asked.with_time(second).with_interval(second).with_retries(1);
+        for mut peer in [client, server] {
+            SockRef::from(&peer).set_tcp_keepalive(&asked).unwrap();
+            assert_eq!(peer.read(&mut byte).unwrap_err().kind(), ErrorKind::TimedOut);
         }
     }
 }

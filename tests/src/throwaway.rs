@@ -17,7 +17,8 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// One server without replicas. It is killed with this value, and its files are removed.
+/// One server, or a primary with replicas. They are killed with this value, and their files are
+/// removed.
 #[derive(Debug)]
 pub struct Throwaway {
     /// How it is reached.
@@ -28,11 +29,12 @@ pub struct Throwaway {
     script: Script,
 }
 
-/// The script that makes clusters, for one server.
+/// The script that makes clusters.
 #[derive(Debug)]
 struct Script {
     program: PathBuf,
     port: u32,
+    nodes: &'static str,
     settings: (&'static str, String),
 }
 
@@ -46,7 +48,19 @@ impl Throwaway {
         let folder = TempDir::with_prefix("towpath-srv-")?;
         let log = folder.path().join("general.log");
         let settings = format!("general-log=1\ngeneral-log-file={}", log.display());
-        Self::start_in(vendor, folder, None, &settings)
+        Self::start_in(vendor, folder, None, &settings, "1")
+    }
+
+    /// A primary and as many replicas as make `nodes` ("1 2", "1 2 3"). What is committed there
+    /// survives a SIGKILL; all of them log to one file.
+    pub fn start_cluster(vendor: Vendor, nodes: &'static str) -> Result<Self> {
+        let folder = TempDir::with_prefix("towpath-srv-")?;
+        let log = folder.path().join("general.log");
+        let settings = format!(
+            "general-log=1\ngeneral-log-file={}\ninnodb-flush-log-at-trx-commit=2",
+            log.display()
+        );
+        Self::start_in(vendor, folder, None, &settings, nodes)
     }
 
     /// A server with these lines in its configuration.
@@ -69,7 +83,7 @@ impl Throwaway {
         if vendor == Vendor::MySql {
             settings += &format!("\ninnodb-directories={}", disk.display());
         }
-        Self::start_in(vendor, folder, Some(Disk(disk)), &settings).map(Some)
+        Self::start_in(vendor, folder, Some(Disk(disk)), &settings, "1").map(Some)
     }
 
     fn start_in(
@@ -77,6 +91,7 @@ impl Throwaway {
         folder: TempDir,
         disk: Option<Disk>,
         settings: &str,
+        nodes: &'static str,
     ) -> Result<Self> {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         let (program, variable) = match vendor {
@@ -84,20 +99,30 @@ impl Throwaway {
             Vendor::MySql => (here.join("servers/mysql-cluster.sh"), "MYSQL_EXTRA"),
         };
         let settings = (variable, settings.to_owned());
-        let script = Script { program, port: free_port()?, settings };
-        script.run(&["up"], folder.path())?;
+        let script = Script { program, port: free_port()?, nodes, settings };
+        script.run("up", folder.path(), 1)?;
         let cluster = Cluster::read(&folder.path().join("env"))?;
         Ok(Self { cluster, disk, folder, script })
     }
 
     /// Ends it by SIGKILL; returns when it is gone.
     pub fn kill(&self) -> Result<()> {
-        self.on_the_server("kill-node")
+        self.kill_node(1)
+    }
+
+    /// Ends one of the servers by SIGKILL; returns when it is gone.
+    pub fn kill_node(&self, node: u32) -> Result<()> {
+        self.script.run("kill-node", self.folder.path(), node).map(drop)
     }
 
     /// Starts it again; returns when it answers.
     pub fn start_again(&self) -> Result<()> {
-        self.on_the_server("start-node")
+        self.start_node(1)
+    }
+
+    /// Starts one of the servers again; returns when it answers.
+    pub fn start_node(&self, node: u32) -> Result<()> {
+        self.script.run("start-node", self.folder.path(), node).map(drop)
     }
 
     /// SIGSTOP: nothing is answered until [`Throwaway::go_on`].
@@ -112,8 +137,13 @@ impl Throwaway {
 
     /// How many statements it was given that contain `mark`, over all its starts.
     pub fn times_given(&self, mark: &str) -> Result<usize> {
+        Ok(self.log()?.lines().filter(|line| line.contains(mark)).count())
+    }
+
+    /// What all the servers were given, over all their starts.
+    pub fn log(&self) -> Result<String> {
         let log = fs::read(self.folder.path().join("general.log"))?;
-        Ok(String::from_utf8_lossy(&log).lines().filter(|line| line.contains(mark)).count())
+        Ok(String::from_utf8_lossy(&log).into_owned())
     }
 
     /// Where its small disk is.
@@ -147,16 +177,12 @@ impl Throwaway {
         let pid: i32 = fs::read_to_string(file)?.trim().parse()?;
         Pid::from_raw(pid).context("no process id")
     }
-
-    fn on_the_server(&self, action: &str) -> Result<()> {
-        self.script.run(&[action], self.folder.path()).map(drop)
-    }
 }
 
 impl Drop for Throwaway {
     fn drop(&mut self) {
         let _ = self.go_on();
-        let _ = self.script.run(&["destroy"], self.folder.path());
+        let _ = self.script.run("destroy", self.folder.path(), 1);
         if let Ok(mounted) = self.disk() {
             let _ = program::run(Command::new("umount").arg(mounted), "");
         }
@@ -164,10 +190,10 @@ impl Drop for Throwaway {
 }
 
 impl Script {
-    fn run(&self, action: &[&str], folder: &Path) -> Result<Output> {
+    fn run(&self, action: &str, folder: &Path, node: u32) -> Result<Output> {
         let mut command = Command::new(&self.program);
-        command.args(action).arg(folder).arg("1");
-        command.env("BASE_PORT", self.port.to_string()).env("NODES", "1");
+        command.arg(action).arg(folder).arg(node.to_string());
+        command.env("BASE_PORT", self.port.to_string()).env("NODES", self.nodes);
         command.env(self.settings.0, &self.settings.1);
         if std::env::var_os("MYSQL_PREFIX").is_none() {
             command.env("MYSQL_PREFIX", cache().join("mysql-server"));
@@ -176,15 +202,18 @@ impl Script {
     }
 }
 
-/// A port that nobody listens on. Other processes look too, so each begins at a place of its own.
+/// A port that nobody listens on, as little as on the two behind it. Other processes look too, so
+/// each begins at a place of its own.
 fn free_port() -> Result<u32> {
     static ASKED: AtomicU32 = AtomicU32::new(0);
     const PORTS: u32 = 1000;
-    let begin = std::process::id() * 7 + ASKED.fetch_add(1, Ordering::Relaxed);
+    let begin = std::process::id() * 7 + ASKED.fetch_add(1, Ordering::Relaxed) * 3;
     for n in 0..PORTS {
-        let port = 25_000 + (begin + n) % PORTS;
-        if TcpListener::bind(("127.0.0.1", u16::try_from(port)?)).is_ok() {
-            return Ok(port);
+        let port = u16::try_from(25_000 + (begin + n) % PORTS)?;
+        let taken: Result<Vec<_>, _> =
+            (port..port + 3).map(|port| TcpListener::bind(("127.0.0.1", port))).collect();
+        if taken.is_ok() {
+            return Ok(port.into());
         }
     }
     bail!("no free port")

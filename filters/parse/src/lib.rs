@@ -6,11 +6,13 @@
 //!
 //! How a text is read depends on the session, and the filter takes what the proxy knows of it:
 //! NO_BACKSLASH_ESCAPES and (from MariaDB) ANSI_QUOTES from the last reply's status flags, the
-//! charset from the handshake. What it cannot know is in [`Settings`].
+//! charset from the handshake, and what the session's own SETs change about either. What it cannot
+//! know is in [`Settings`].
 
 #![deny(missing_docs)]
 
 mod prepared;
+mod reading;
 
 use bytes::Bytes;
 use chain::{
@@ -20,6 +22,7 @@ use chain::{
     stack::Calling,
 };
 use prepared::Prepared;
+use reading::Now;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use sql::{Charset, DIGEST_LIMIT, Dialect, Server};
@@ -35,7 +38,8 @@ pub struct Settings {
     /// which executable comments are code and which functions are the server's own. Without it, a
     /// read that depends on either counts as a write.
     pub server: Option<String>,
-    /// Whether ANSI_QUOTES is in the sessions' `sql_mode`. MariaDB says so itself, MySQL does not.
+    /// Whether ANSI_QUOTES is in the `sql_mode` that sessions begin with. MariaDB says so itself,
+    /// MySQL does not; what a session sets is read off its statements.
     pub ansi_quotes: bool,
     /// How long a digest's text may be, in bytes; what is beyond it counts for nothing.
     #[schemars(range(min = 1, max = 1_048_576))]
@@ -73,7 +77,7 @@ impl Layer<Stack> for Parse {
     type Service = Parsing;
 
     fn layer(&self, inner: Stack) -> Parsing {
-        Parsing { parse: *self, inner, prepared: None }
+        Parsing { parse: *self, inner, prepared: None, now: Now::default() }
     }
 }
 
@@ -85,6 +89,7 @@ pub struct Parsing {
     inner: Stack,
     /// Made with the first statement that is prepared.
     prepared: Option<Box<Prepared>>,
+    now: Now,
 }
 
 impl Service<Command> for Parsing {
@@ -97,6 +102,7 @@ impl Service<Command> for Parsing {
     }
 
     fn call(&mut self, mut command: Command) -> Calling {
+        self.now.settle(&command);
         if command.code() == CommandCode::STMT_PREPARE {
             return self.prepare(command);
         }
@@ -107,13 +113,17 @@ impl Service<Command> for Parsing {
         {
             command.note(statement);
         }
-        self.inner.call(command)
+        let Some(watch) = self.now.begin(&command) else { return self.inner.call(command) };
+        let reply = self.inner.call(command);
+        Box::pin(async move { Ok(watch.reply(reply.await?)) })
     }
 }
 
 impl Parsing {
     fn statement(&self, command: &Command, text: Bytes) -> Statement {
-        let dialect = in_session(self.parse.dialect, command.session());
+        let session = command.session();
+        let told = session.status().contains(Status::ANSI_QUOTES);
+        let dialect = self.now.apply(in_session(self.parse.dialect, session), told);
         Statement::with_digest_limit(text, dialect, self.parse.digest_limit)
     }
 
@@ -130,10 +140,8 @@ impl Parsing {
 }
 
 fn in_session(configured: Dialect, session: &Session) -> Dialect {
-    let status = session.status();
     Dialect {
-        ansi_quotes: configured.ansi_quotes || status.contains(Status::ANSI_QUOTES),
-        no_backslash_escapes: status.contains(Status::NO_BACKSLASH_ESCAPES),
+        no_backslash_escapes: session.status().contains(Status::NO_BACKSLASH_ESCAPES),
         charset: Charset::of_collation(session.collation),
         ..configured
     }

@@ -8,7 +8,7 @@ use chain::{
 use parse::Parse;
 use sql::Class;
 use std::sync::{Arc, Mutex};
-use wire::{command::CommandCode, status::Status};
+use wire::{capability::Capabilities, command::CommandCode, status::Status};
 
 /// What the bottom of the chain made of the last command.
 type Seen = Arc<Mutex<Option<Class>>>;
@@ -117,13 +117,100 @@ fn reads_in_the_charset_of_the_handshake() {
         let seen = Seen::default();
         let note = seen.clone();
         let bottom = testing::answering(move |command| {
-            *note.lock().unwrap() = command.fact().map(|fact: &Statement| fact.get().class);
+            *note.lock().expect("no test panics with it held") =
+                command.fact().map(|fact: &Statement| fact.get().class);
             Ok(ok(Status::AUTOCOMMIT))
         });
         let chain = testing::chain(PLAIN, &Registry::default().with::<Parse>()).unwrap();
         let mut client = Client::with_session(chain.session(bottom), session.clone());
         client.send(Command::query(session, text)).unwrap();
         assert_eq!(seen.lock().unwrap().take(), Some(class), "collation {collation}");
+    }
+}
+
+/// The class of the last of these texts in one session whose bottom answers all but those that
+/// begin with `SET FAILS` with OK.
+fn class_behind(settings: &str, texts: &[&str]) -> Class {
+    let seen = Seen::default();
+    let note = seen.clone();
+    let bottom = testing::answering(move |command: Command| {
+        *note.lock().expect("no test panics with it held") =
+            command.fact().map(|fact: &Statement| fact.get().class);
+        let fails = testing::text(&command).contains("fails");
+        let end = End { error: fails.then_some(1231), ..End::default() };
+        Ok(if fails { Reply::new(Body::end(end)) } else { ok(Status::AUTOCOMMIT) })
+    });
+    let chain = testing::chain(settings, &Registry::default().with::<Parse>()).expect("is right");
+    let mut session = testing::session();
+    session.update(|view| view.capabilities = view.capabilities | Capabilities::MULTI_STATEMENTS);
+    let mut client = Client::with_session(chain.session(bottom), session);
+    for text in texts {
+        if *text == "reset" {
+            client
+                .send(Command::new(testing::session(), CommandCode::RESET_CONNECTION, []))
+                .expect("the bottom answers");
+        } else {
+            client.query(text).expect("the bottom answers");
+        }
+    }
+    seen.lock().expect("the bottom answers").take().expect("a text")
+}
+
+#[test]
+fn what_a_session_sets_is_read_off_its_statements() {
+    let name = r#"SELECT "a\" FROM t FOR UPDATE -- ""#; // a write if the quotes are a name's
+    let (on, off) = ("SET sql_mode = 'ANSI_QUOTES'", "SET sql_mode = ''");
+    for (texts, class) in [
+        (&[name][..], Class::Read),
+        (&[on, name], Class::Write),
+        (&[on, off, name], Class::Read),
+        (&[on, "reset", name], Class::Read),
+        (&["SET sql_mode = 'ANSI_QUOTES', fails = 1", name], Class::Read),
+        (&["SET GLOBAL sql_mode = 'ANSI_QUOTES'", name], Class::Read),
+        (&["SELECT 1; SET sql_mode = 'ANSI_QUOTES'", name], Class::Write),
+    ] {
+        assert_eq!(class_behind(PLAIN, texts), class, "{texts:?}");
+    }
+    let ansi = "session = [{ use = 'parse', ansi_quotes = true }]";
+    assert_eq!(class_behind(ansi, &[name]), Class::Write);
+    assert_eq!(class_behind(ansi, &[off, name]), Class::Read);
+    assert_eq!(class_behind(ansi, &[off, "SET sql_mode = DEFAULT", name]), Class::Write);
+}
+
+#[test]
+fn where_a_value_cannot_be_read_texts_that_depend_on_it_are_writes() {
+    let unsure = "SET sql_mode = @old";
+    for (texts, class) in [
+        (&[unsure, r#"SELECT "a""#][..], Class::Write),
+        (&[unsure, "SELECT 'a'"], Class::Read),
+        (&[unsure, "SET sql_mode = ''", r#"SELECT "a""#], Class::Read),
+        (&["SET sql_mode = 'ANSI'; SET fails = 1", r#"SELECT "a""#], Class::Write),
+        (&["SET NAMES DEFAULT", "SELECT '\u{e4}'"], Class::Write),
+        (&["SET NAMES DEFAULT", "SELECT 'a'"], Class::Read),
+        (&["SET NAMES DEFAULT", "SET NAMES utf8mb4", "SELECT '\u{e4}'"], Class::Read),
+    ] {
+        assert_eq!(class_behind(PLAIN, texts), class, "{texts:?}");
+    }
+}
+
+#[test]
+fn a_charset_that_a_session_sets_is_used() {
+    // With gbk the backslash is half a character, and what follows is code.
+    let sets = |name: &str| format!("SET NAMES {name}");
+    for (name, class) in [("gbk", Class::Write), ("utf8mb4", Class::Read)] {
+        let seen = Seen::default();
+        let note = seen.clone();
+        let bottom = testing::answering(move |command| {
+            *note.lock().expect("no test panics with it held") =
+                command.fact().map(|fact: &Statement| fact.get().class);
+            Ok(ok(Status::AUTOCOMMIT))
+        });
+        let chain = testing::chain(PLAIN, &Registry::default().with::<Parse>()).unwrap();
+        let mut client = Client::new(chain.session(bottom));
+        client.query(&sets(name)).unwrap();
+        let text: &[u8] = b"SELECT '\xbf\\' FROM t FOR UPDATE -- '";
+        client.send(Command::query(testing::session(), text)).unwrap();
+        assert_eq!(seen.lock().unwrap().take(), Some(class), "{name}");
     }
 }
 

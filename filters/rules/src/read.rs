@@ -49,11 +49,15 @@ pub(crate) fn read(settings: &Settings, mistakes: &mut Mistakes) -> Option<Loade
 
 /// The filters that do what rules only order; each once, for the first rule that orders it.
 fn wants(rules: &[Rule]) -> Vec<Want> {
-    let caches = |rule: &Rule| rule.actions.cache.is_some();
-    let first = rules.iter().find(|rule| caches(rule));
-    let want =
-        |rule: &Rule| Want { filter: "cache", what: format!("`cache_ttl` of rule {}", rule.id) };
-    first.map(want).into_iter().collect()
+    let caches: fn(&&Rule) -> bool = |rule| rule.actions.cache.is_some();
+    let sticks: fn(&&Rule) -> bool = |rule| rule.actions.sticky == Some(true);
+    [("cache", "cache_ttl", caches), ("sticky", "sticky_conn", sticks)]
+        .into_iter()
+        .filter_map(|(filter, column, orders)| {
+            let what = format!("`{column}` of rule {}", rules.iter().find(orders)?.id);
+            Some(Want { filter, what })
+        })
+        .collect()
 }
 
 struct Reader<'a> {

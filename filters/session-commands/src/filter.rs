@@ -16,7 +16,7 @@ use chain::{
     Command, Error, Filter, Frame, Next, Reply, Result,
     command::Asker,
     error::code,
-    facts::{Expected, Pin, ServedBy, SessionLog, Statement, Target, This, Tied},
+    facts::{Expected, Fresh, Pin, ServedBy, SessionLog, Statement, Target, This, Tied},
 };
 use sql::Class;
 use std::{
@@ -47,6 +47,8 @@ pub(crate) struct SessionCommands {
     /// Where the last command ran, and the last that may have written.
     last: Option<Target>,
     last_write: Option<Target>,
+    /// The connection of the last write is gone, and with it what it knew.
+    last_write_lost: bool,
     /// Where the log says that the session is. `None` before its first command.
     schema: Option<Option<Bytes>>,
     generation: u32,
@@ -85,12 +87,12 @@ impl Filter for SessionCommands {
         }
         let plan = self.plan(&mut command);
         self.overflow(&plan)?;
-        let writes = self.pin(&mut command, &plan);
+        let writes = self.pin(&mut command, &plan)?;
         let this = self.note(&mut command, &plan);
         let reply = next.run(command).await?;
         let target = reply.fact().map(|ServedBy(target)| target);
         if let Some(target) = target {
-            self.ran(target, writes);
+            self.ran(target, writes, reply.fact::<Fresh>().is_some());
         }
         if plan.is_nothing() && this.is_none() && !self.ties.passes() {
             return Ok(reply);
@@ -138,6 +140,7 @@ impl SessionCommands {
             texts: HashMap::new(),
             last: None,
             last_write: None,
+            last_write_lost: false,
             schema: None,
             generation: 0,
             schemaless: false,
@@ -233,7 +236,7 @@ impl SessionCommands {
     }
 
     /// Sends the command where the state is that it needs. Whether it may write.
-    fn pin(&self, command: &mut Command, plan: &Plan) -> bool {
+    fn pin(&self, command: &mut Command, plan: &Plan) -> Result<bool> {
         let executes =
             !matches!(command.code(), CommandCode::STMT_PREPARE | CommandCode::STMT_CLOSE);
         let found = command.fact::<Statement>().filter(|_| executes);
@@ -250,6 +253,9 @@ impl SessionCommands {
             Some((target, cause.name()))
         } else if plan.names_local {
             self.local_at.as_ref().map(|target| (target, "a user variable of one connection"))
+        } else if needs.last_write && self.last_write_lost {
+            let text = "the connection with the last insert id was lost";
+            return Err(Error::backend(text));
         } else if needs.last_write {
             self.last_write.as_ref().map(|target| (target, "the last insert id"))
         } else if needs.last_used {
@@ -261,7 +267,7 @@ impl SessionCommands {
             let target = target.clone();
             command.note(Pin { target, cause });
         }
-        writes
+        Ok(writes)
     }
 
     /// What EXECUTE runs by its name.
@@ -298,15 +304,21 @@ impl SessionCommands {
         this
     }
 
-    fn ran(&mut self, target: &Target, writes: bool) {
+    /// Notes where a command has run; `fresh`: on a connection that had run nothing before.
+    fn ran(&mut self, target: &Target, writes: bool, fresh: bool) {
         let is_other = |known: &Option<Target>| {
             known.as_ref().is_none_or(|known| known.server.id != target.server.id)
         };
         if is_other(&self.last) {
             self.last = Some(target.clone());
         }
-        if writes && is_other(&self.last_write) {
-            self.last_write = Some(target.clone());
+        if writes {
+            self.last_write_lost = false;
+            if is_other(&self.last_write) {
+                self.last_write = Some(target.clone());
+            }
+        } else if fresh && !is_other(&self.last_write) {
+            self.last_write_lost = true;
         }
     }
 

@@ -12,10 +12,10 @@ mod pin;
 mod rules;
 mod statement;
 
-pub use affinity::{Affinity, StickyMode};
+pub use affinity::{Affinity, StickyMode, key_hash};
 pub use explain::{Explain, Note};
 pub use forward::{FastForward, StatementIds};
-pub use hints::{Hints, RouteTo};
+pub use hints::{Hints, Orders, RouteTo};
 pub use log::{Expected, LogEntry, Lsn, SessionLog, This, Tied};
 pub use pin::Pin;
 pub use rules::{Caching, Multiplex, RuleVerdict};
@@ -48,6 +48,14 @@ pub struct Target {
 #[derive(Clone, Debug)]
 pub struct ServedBy(pub Target);
 
+/// The reply is the first of a connection on which the session has run nothing before; on the reply.
+/// Writer: the dispatcher, in chains that keep session state.
+#[derive(Clone, Copy, Debug)]
+pub struct Fresh;
+
+impl Fact for Fresh {
+    const NAME: &'static str = "fresh";
+}
 impl Fact for Target {
     const NAME: &'static str = "target";
 }

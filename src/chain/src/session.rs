@@ -1,6 +1,9 @@
 //! The session as filters may see it.
 
-use crate::topology::{HostgroupId, Topology};
+use crate::{
+    facts::StickyMode,
+    topology::{HostgroupId, Topology},
+};
 use bytes::Bytes;
 use std::{
     net::{IpAddr, SocketAddr},
@@ -52,6 +55,8 @@ pub struct View {
     pub hostgroup: HostgroupId,
     /// Whether a transaction stays on its connection whatever rules and hints say.
     pub transaction_persistent: bool,
+    /// How the user's sessions stick to their servers when they begin.
+    pub sticky: StickyMode,
     /// Whether the user's sessions are forwarded without a chain from their first command on.
     pub fast_forward: bool,
     /// The servers there are.

@@ -4,6 +4,7 @@
 use crate::{
     Answer, Body, Chain, Command, End, Error, HostgroupId, Outcome, Registry, Reply, Stack,
     error::Result,
+    facts::StickyMode,
     session::{Peer, Session, View},
     topology::{Hostgroup, Server, Topology},
 };
@@ -39,6 +40,7 @@ pub fn session_of(topology: Topology) -> Session {
         attributes: Attributes::default(),
         hostgroup: HostgroupId(0),
         transaction_persistent: true,
+        sticky: StickyMode::Off,
         fast_forward: false,
         topology: Arc::new(topology),
     })

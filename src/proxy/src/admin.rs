@@ -1,15 +1,25 @@
 //! The admin port: what the proxy does, for machines and for people with curl.
 //!
-//! `GET /metrics` is Prometheus' text format, `GET /status` JSON; `GET /live` and `GET /ready` are
-//! for whoever starts the proxy.
+//! `GET /metrics` is Prometheus' text format, `GET /status` and `GET /servers` JSON; `GET /live` and
+//! `GET /ready` are for whoever starts the proxy.
 
 mod probes;
+mod servers;
 
-use crate::{backend::Backends, metrics::Metrics, signal::Signal};
-use axum::{Json, Router, extract::State, http::header::CONTENT_TYPE, routing::get};
+use crate::{
+    backend::{Backends, health::machine::state_name},
+    metrics::Metrics,
+    signal::Signal,
+};
+use axum::{
+    Json, Router,
+    extract::State,
+    http::header::CONTENT_TYPE,
+    routing::{get, post},
+};
 use chain::HostgroupId;
 use serde::Serialize;
-use std::{collections::BTreeSet, sync::Arc, time::Instant};
+use std::{collections::BTreeSet, net::SocketAddr, sync::Arc, time::Instant};
 use tokio::{net::TcpListener, sync::Mutex};
 use tokio_util::sync::CancellationToken;
 
@@ -52,6 +62,10 @@ struct ServerStatus {
     hostgroup: u32,
     name: Arc<str>,
     weight: u32,
+    /// `online`, `lagging`, `shunned`, `offline-soft` or `offline-hard`.
+    state: &'static str,
+    /// Whether it belongs to the hostgroup now.
+    member: bool,
     /// Connections that sessions hold.
     attached: u32,
     /// Connections in the pool.
@@ -71,7 +85,10 @@ pub(crate) async fn serve(
         .route("/status", get(status))
         .route("/live", get(probes::live))
         .route("/ready", get(probes::ready))
+        .route("/servers", get(servers::all))
+        .route("/servers/{name}/state", post(servers::order))
         .with_state(Arc::new(facts));
+    let routes = routes.into_make_service_with_connect_info::<SocketAddr>();
     axum::serve(listener, routes).with_graceful_shutdown(ended.cancelled_owned()).await
 }
 
@@ -97,6 +114,8 @@ async fn status(State(facts): State<Arc<Facts>>) -> Json<Status> {
         hostgroup: backend.hostgroup.0,
         name: backend.server.name.clone(),
         weight: backend.server.weight,
+        state: state_name(backend.server.standing.state()),
+        member: backend.server.standing.is_member(),
         attached: backend.server.load.attached(),
         idle: backend.idle(),
         outstanding: backend.server.load.outstanding(),

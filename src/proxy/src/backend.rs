@@ -6,10 +6,12 @@ mod deadline;
 pub(crate) mod dedicated;
 pub(crate) mod dispatch;
 mod gate;
+pub(crate) mod health;
 pub(crate) mod identity;
 mod ids;
 pub(crate) mod kill;
 mod lasting;
+pub(crate) mod leash;
 pub(crate) mod link;
 pub(crate) mod mirror;
 pub(crate) mod relay;
@@ -21,14 +23,15 @@ mod tally;
 use crate::{
     config::{self, Account},
     metrics::ServerMetrics,
-    signal::Signal,
     tls::TlsError,
 };
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
-use chain::{HostgroupId, Server, Session};
+use chain::{HostgroupId, Server, Session, topology::ServerState};
 use connect::{ConnectError, Endpoint};
+use health::{Health, Pulse, monitor::is_dead};
 use identity::attributes;
+use leash::Leashes;
 use link::Link;
 use schema::Schema;
 use std::{
@@ -47,8 +50,10 @@ use wire::{
 };
 
 /// All servers, by [`Server::id`].
-#[derive(Default)]
-pub(crate) struct Backends(BTreeMap<u32, Arc<Backend>>);
+pub(crate) struct Backends {
+    servers: BTreeMap<u32, Arc<Backend>>,
+    health: Arc<Health>,
+}
 
 /// One server of one hostgroup, and the connections to it that nobody uses.
 pub(crate) struct Backend {
@@ -71,8 +76,9 @@ pub(crate) struct Backend {
     /// Permits for connections that run one KILL, beyond those of `room`: what holds all of these
     /// may be what has to be killed.
     spare: Arc<Semaphore>,
-    /// Given when nothing may go on there any more, not even what is forwarded.
-    pub(crate) offline: Signal,
+    /// All connections that are open.
+    leashes: Arc<Leashes>,
+    pulse: Pulse,
 }
 
 /// What must be equal for a session to take over another's connection: the account, and every
@@ -109,17 +115,26 @@ impl Key {
 }
 
 impl Backends {
+    pub(crate) fn new(health: Arc<Health>) -> Self {
+        Self { servers: BTreeMap::new(), health }
+    }
+
     pub(crate) fn insert(&mut self, backend: Backend) {
-        self.0.insert(backend.server.id, Arc::new(backend));
+        self.servers.insert(backend.server.id, Arc::new(backend));
     }
 
     pub(crate) fn get(&self, server: &Server) -> Option<&Arc<Backend>> {
-        self.0.get(&server.id)
+        self.servers.get(&server.id)
     }
 
     /// In the order of the configuration.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Backend>> {
-        self.0.values()
+        self.servers.values()
+    }
+
+    /// Which of them can be used.
+    pub(crate) fn health(&self) -> &Arc<Health> {
+        &self.health
     }
 }
 
@@ -131,6 +146,7 @@ impl Backend {
         settings: &config::Backend,
         tcp: &config::Tcp,
         metrics: ServerMetrics,
+        (pulse, leashes): (Pulse, Arc<Leashes>),
     ) -> Result<Self, TlsError> {
         Ok(Self {
             endpoint: Endpoint::new(config, tcp)?,
@@ -143,7 +159,8 @@ impl Backend {
             capacity: config.max_connections,
             returned: Notify::new(),
             spare: Arc::new(Semaphore::new(kill::SPARE)),
-            offline: Signal::default(),
+            leashes,
+            pulse,
             server,
             metrics,
         })
@@ -215,11 +232,37 @@ impl Backend {
         };
         let opened = connect::open(self, key, account, source, attributes, room);
         let opened = self.in_time(opened).await;
-        self.metrics.connected(opened.is_ok());
-        self.tried(&opened);
+        self.met(&opened);
         let mut link = opened?;
         self.in_time(link.begin(schema)).await?;
         Ok(link)
+    }
+
+    /// Notes how an attempt to connect has ended.
+    fn met<T>(&self, attempt: &Result<T, ConnectError>) {
+        self.metrics.connected(attempt.is_ok());
+        self.tried(attempt);
+        match attempt {
+            Ok(_) => self.pulse.reached(),
+            Err(error) if is_dead(error) => self.pulse.unreachable(format!("connect: {error}")),
+            Err(_) => {}
+        }
+    }
+
+    /// A connection was lost in the middle of a command.
+    fn suspect(&self) {
+        self.pulse.suspect();
+    }
+
+    /// Whether the server may have connections that nobody uses: it is in use.
+    fn keeps_idle(&self) -> bool {
+        let standing = &self.server.standing;
+        standing.is_member() && standing.state() < ServerState::OfflineSoft
+    }
+
+    /// Why the server gets no new work, or that it does.
+    pub(crate) fn describe(&self) -> String {
+        self.pulse.describe(&self.server.standing)
     }
 
     /// An idle connection that fits, in the state of a session that has just logged in.
@@ -295,7 +338,7 @@ impl Backend {
             });
             let (at, _) = best?;
             let Idle { link, since } = idle.remove(at);
-            if !self.is_spent(&link, since) && !link.has_news() {
+            if !self.is_spent(&link, since) && !link.has_news() && !link.leash.is_cut() {
                 return Some(link);
             }
         }
@@ -304,7 +347,8 @@ impl Backend {
     /// Keeps a clean connection for the next session; gives it back if there are enough.
     pub(crate) fn put_idle(&self, link: Link) -> Option<Link> {
         let mut idle = self.lock_idle();
-        if idle.len() >= self.settings.pool_max_idle as usize || self.room.is_closed() {
+        let full = idle.len() >= self.settings.pool_max_idle as usize;
+        if full || self.room.is_closed() || link.leash.is_cut() || !self.keeps_idle() {
             return Some(link);
         }
         idle.push(Idle { link, since: Instant::now() });
@@ -315,8 +359,10 @@ impl Backend {
     /// Removes idle connections that are too old, were idle too long, or were closed by the server.
     pub(crate) fn tidy(&self) -> Vec<Link> {
         let mut idle = self.lock_idle();
-        let gone =
-            idle.extract_if(.., |one| self.is_spent(&one.link, one.since) || one.link.has_news());
+        let keeps = self.keeps_idle();
+        let gone = idle.extract_if(.., |one| {
+            !keeps || self.is_spent(&one.link, one.since) || one.link.has_news()
+        });
         gone.map(|one| one.link).collect()
     }
 

@@ -7,8 +7,10 @@
 
 mod address;
 mod checks;
+mod cluster;
 mod limits;
 mod load;
+mod monitor;
 mod part;
 mod proxy_protocol;
 mod schema;
@@ -20,12 +22,14 @@ mod user;
 mod tests;
 
 pub use address::Address;
+pub use cluster::Cluster;
 pub use limits::Limits;
+pub use monitor::{Monitor, MonitorTable};
 pub use proxy_protocol::{Network, ProxyProtocol};
 pub use tables::{
     Admin, AuthPlugin, Backend, ClientCertificate, Compression, Hostgroup, Listener, ListenerTls,
     ListenerTlsMode, Log, LogFormat, LoginBy, Server, ServerCompression, ServerTls, ServerTlsMode,
-    Shutdown,
+    ServerWord, Shutdown,
 };
 pub use tcp::Tcp;
 pub use user::{Account, Require, User};
@@ -52,8 +56,12 @@ pub struct Config {
     pub listeners: Vec<Listener>,
     /// At least one, each with a name of its own.
     pub users: Vec<User>,
-    /// In the order of the file.
+    /// In the order of the file; behind them those that clusters have added.
     pub servers: Vec<Server>,
+    /// In the order of the file.
+    pub clusters: Vec<Cluster>,
+    /// How servers are watched.
+    pub monitor: Monitor,
     /// Names of hostgroups. A hostgroup without a name is not among them.
     pub hostgroups: Vec<Hostgroup>,
     /// By name. Every listener's chain is there.
@@ -99,7 +107,7 @@ impl Config {
             (self.listeners.len(), "listener"),
             (self.chains.len(), "chain"),
             (self.users.len(), "user"),
-            (self.servers.len(), "server"),
+            (self.servers.iter().filter(|server| !server.twin).count(), "server"),
         ];
         let words = counts.map(|(n, word)| format!("{n} {word}{}", if n == 1 { "" } else { "s" }));
         words.join(", ")

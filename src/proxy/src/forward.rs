@@ -60,9 +60,9 @@ pub(crate) async fn forward(
     let Parting { handover, statements: StatementIds(ids) } = parting;
     match handover.into_parts::<Dedicated>() {
         Ok((mut dedicated, first)) => {
-            let offline = dedicated.backend().clone();
+            let offline = dedicated.offline();
             let start = Start { first, ids };
-            join(client, dedicated.io(), start, &offline.offline, grace, metrics).await
+            join(client, dedicated.io(), start, &offline, grace, metrics).await
         }
         // A filter has made a stream of its own.
         Err(handover) => {

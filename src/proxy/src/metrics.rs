@@ -1,8 +1,10 @@
 //! Counters, made once and added to without a lookup.
 
 mod counted;
+mod health;
 
 pub(crate) use counted::Counted as CountedByFilters;
+pub(crate) use health::Health;
 
 use chain::{HostgroupId, Origin};
 use prometheus_client::{
@@ -39,6 +41,7 @@ pub(crate) struct Metrics {
     backend_errors: Counter,
     filter_errors: Counter,
     backends: BackendFamilies,
+    pub(crate) health: Health,
     pub(crate) mirrored: Mirrored,
     pub(crate) forwarded: Forwarded,
 }
@@ -201,6 +204,8 @@ impl Metrics {
 
         let backends = BackendFamilies::default();
         backends.register(&mut registry);
+        let health = Health::default();
+        health.register(&mut registry);
         Arc::new(Self {
             registry,
             accepted,
@@ -214,6 +219,7 @@ impl Metrics {
             backend_errors,
             filter_errors,
             backends,
+            health,
             mirrored,
             forwarded,
         })

@@ -4,7 +4,13 @@ mod clients;
 
 use crate::{
     admin,
-    backend::{Backend, Backends, dispatch::Shared, mirror::Mirrors, sessions::Sessions},
+    backend::{
+        Backend, Backends,
+        dispatch::Shared,
+        health::{Health, monitor},
+        mirror::Mirrors,
+        sessions::Sessions,
+    },
     config::{self, ClientCertificate, Config, ListenerTlsMode, LoginBy},
     forward::Grace,
     greeter::{Greeter, Model},
@@ -40,6 +46,7 @@ pub struct Proxy {
     facts: admin::Facts,
     common: Arc<Common>,
     shutdown: config::Shutdown,
+    monitor: config::Monitor,
     renewal: Arc<Renewal>,
 }
 
@@ -91,7 +98,8 @@ impl Proxy {
     pub async fn bind(config: Config) -> Result<Self, StartError> {
         let metrics = Metrics::new(CountedByFilters::of(&config.chains));
         let topology = Arc::new(topology(&config));
-        let backends = Arc::new(backends(&config, &topology, &metrics)?);
+        let health = Health::new(&config, &topology, &metrics.health);
+        let backends = Arc::new(backends(&config, &topology, &metrics, health)?);
         let common = Arc::new(Common {
             metrics: metrics.clone(),
             room: Arc::new(Semaphore::new(config.limits.max_connections as usize)),
@@ -161,7 +169,8 @@ impl Proxy {
             asking: tokio::sync::Mutex::default(),
         };
         let renewal = Arc::default();
-        Ok(Self { doors, admin, facts, common, shutdown: config.shutdown, renewal })
+        let Config { shutdown, monitor, .. } = config;
+        Ok(Self { doors, admin, facts, common, shutdown, monitor, renewal })
     }
 
     /// The listeners' addresses as bound, in the configuration's order: port 0 has become a real
@@ -184,11 +193,12 @@ impl Proxy {
     /// Serves clients until `stop` is cancelled, then lets commands and transactions end, for at
     /// most the configured grace.
     pub async fn serve(self, stop: CancellationToken) {
-        let Self { doors, admin, facts, common, shutdown, renewal } = self;
+        let Self { doors, admin, facts, common, shutdown, monitor, renewal } = self;
         let backends = facts.backends.clone();
         let ended = CancellationToken::new();
         let admin = tokio::spawn(admin::serve(admin, facts, ended.clone()));
         let tidying = tokio::spawn(tidy(backends.clone()));
+        let mut watching = monitor::watch(&backends, &monitor);
         let watched = doors.iter().filter_map(|door| door.entrance.tls.clone()).collect();
         let needy = doors.iter().find(|door| {
             matches!(door.acceptor, Acceptor::Tcp(..)) && door.entrance.may_need_key()
@@ -215,6 +225,7 @@ impl Proxy {
             common.sessions.wait().await;
         }
         tidying.abort();
+        watching.abort_all();
         renewing.abort();
         for link in backends.iter().flat_map(|backend| backend.close()) {
             link.quit().await;
@@ -245,24 +256,32 @@ pub(crate) fn topology(config: &Config) -> Topology {
             }
         }
     }
-    Topology::new(groups)
+    let clusters = config.clusters.iter().map(|cluster| topology::Cluster {
+        name: cluster.name.as_str().into(),
+        writer: HostgroupId(cluster.writer),
+        reader: HostgroupId(cluster.reader),
+    });
+    Topology::new(groups).with_clusters(clusters.collect())
 }
 
 fn backends(
     config: &Config,
     topology: &Topology,
     metrics: &Metrics,
+    health: Arc<Health>,
 ) -> Result<Backends, StartError> {
-    let mut backends = Backends::default();
+    let mut backends = Backends::new(health.clone());
     for (server, id) in config.servers.iter().zip(1..) {
         let hostgroup = HostgroupId(server.hostgroup);
         let group = topology.hostgroup(hostgroup);
         let member = group.and_then(|group| group.servers.iter().find(|made| made.id == id));
         let Some(member) = member.cloned() else { continue };
+        let Some(pulse) = health.of(&member) else { continue };
         let handles = metrics.server(hostgroup, &member.name);
         let at = |e| StartError::Tls(server.name.clone(), e);
         backends.insert(
-            Backend::new(member, server, &config.backend, &config.tcp, handles).map_err(at)?,
+            Backend::new(member, server, &config.backend, &config.tcp, handles, pulse)
+                .map_err(at)?,
         );
     }
     Ok(backends)

@@ -2,13 +2,18 @@
 
 mod attend;
 pub(crate) mod budget;
+mod client;
 mod deliver;
 pub(crate) mod header;
 pub(crate) mod login;
+mod next;
 pub(crate) mod relay;
 mod schema;
 pub(crate) mod slow;
 mod statements;
+
+pub(crate) use client::Client;
+use next::{next_command, packet_too_large, too_large};
 
 use crate::{
     backend::{
@@ -16,19 +21,15 @@ use crate::{
         dispatch::{Dispatch, Prepared, Shared},
         sessions::Killed,
     },
-    buffer,
     config::Account,
     forward::Parting,
     metrics::Metrics,
     signal::Signal,
-    stream::Stream,
 };
 use attend::{Gone, Patience};
-use budget::{Budget, Share, UsedUp};
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use chain::{
-    Command, Error, Origin, Outcome, Reply, Session, Stack, Topology, error::LastWords,
-    facts::StatementIds,
+    Command, Error, Origin, Outcome, Reply, Session, Stack, Topology, facts::StatementIds,
 };
 use deliver::{Delivery, deliver};
 use futures_util::FutureExt;
@@ -36,38 +37,17 @@ use slow::SlowLog;
 use sql::{Dialect, Verb};
 use statements::Statements;
 use std::{
-    future::poll_fn,
-    io,
-    net::SocketAddr,
     panic::AssertUnwindSafe,
-    pin::{Pin, pin},
+    pin::pin,
     sync::Arc,
-    task::Poll,
     time::{Duration, Instant},
 };
-use tokio::io::AsyncWriteExt;
 use tower::{Service, ServiceExt};
 use wire::{
     command::CommandCode,
-    compress::CompressError,
     err::{ErrPacket, ErrorCode, codes},
-    packet::{Message, PacketError, missing, put_packet, take_message},
+    packet::Message,
 };
-
-/// The client's connection, and what has been read from it.
-pub(crate) struct Client {
-    pub(crate) io: Stream,
-    /// Read ahead of the command at work: pipelined commands wait here, in order.
-    pub(crate) read: BytesMut,
-    /// The TCP address that it connected to.
-    pub(crate) destination: Option<SocketAddr>,
-    /// The client says nothing more: what it has said is in `read`.
-    closed: bool,
-    /// Bytes of the reply under way that have gone out.
-    sent: u64,
-    /// What the command at work takes of the memory for large ones.
-    share: Share,
-}
 
 /// What a session needs besides its client.
 pub(crate) struct Context {
@@ -85,10 +65,6 @@ pub(crate) struct Context {
     /// Given when the proxy is about to end: no new work begins.
     pub(crate) draining: Arc<Signal>,
 }
-
-/// How long, and for how many bytes, a connection that is closed waits for its client to close too.
-const LINGER: Duration = Duration::from_millis(500);
-const LINGER_BYTES: usize = 1 << 20;
 
 /// Why a session ended.
 pub(crate) enum Ended {
@@ -146,77 +122,6 @@ enum Answered {
     Well,
     /// So that the server may have closed the connection: by an ERR, or because it was asked to.
     PerhapsClosed,
-}
-
-/// Waits for a command. A session outside a transaction ends here when the proxy drains, and any
-/// session when a server closes the connection that the session's state is on.
-async fn next_command(
-    client: &mut Client,
-    context: &Context,
-    session: &Session,
-    stack: &mut Stack,
-    drained: Pin<&mut impl Future<Output = ()>>,
-) -> Result<Option<Message>, Ended> {
-    let may_end = !session.in_transaction();
-    let message = tokio::select! {
-        biased;
-        message = client.message(context.max_command) => message,
-        error = failure(stack) => {
-            if let Some(LastWords(bytes)) = error.cause() {
-                // The session ends all the same, whether or not they arrive.
-                let _ = client.write(bytes.clone()).await;
-            }
-            return Err(Ended::Backend(error));
-        }
-        () = drained, if may_end => return Err(Ended::Drained),
-    };
-    match message {
-        Ok(Some(message)) if message.seq != 0 => {
-            let refusal =
-                ErrPacket::new(codes::ER_NET_PACKETS_OUT_OF_ORDER, "Got packets out of order");
-            // Servers begin anew with it, whatever the id was.
-            let _ = refuse(client, 0, &refusal).await;
-            Err(Ended::Client(Error::client("a command with a wrong sequence id")))
-        }
-        Ok(message) => Ok(message),
-        Err(error) => {
-            if is_out_of_order(&error) {
-                let text = "Got packets out of order";
-                let refusal = ErrPacket::new(codes::ER_NET_PACKETS_OUT_OF_ORDER, text);
-                let _ = refuse(client, 0, &refusal).await;
-            } else if too_large(&error) {
-                let _ = refuse(client, 1, &packet_too_large()).await;
-            }
-            Err(Ended::Client(error))
-        }
-    }
-}
-
-/// Whether compressed frames came out of order, which a server tells its client.
-fn is_out_of_order(error: &Error) -> bool {
-    let frame = error.cause::<io::Error>().and_then(io::Error::get_ref);
-    let frame = frame.and_then(|frame| frame.downcast_ref());
-    matches!(frame, Some(CompressError::OutOfOrder { .. }))
-}
-
-/// Whether an error of reading says that there is more than may be kept.
-fn too_large(error: &Error) -> bool {
-    matches!(error.cause(), Some(PacketError::TooLarge { .. })) || error.cause::<UsedUp>().is_some()
-}
-
-fn packet_too_large() -> ErrPacket {
-    let text = "Got a packet bigger than 'max_allowed_packet' bytes";
-    ErrPacket::new(codes::ER_NET_PACKET_TOO_LARGE, text)
-}
-
-/// Waits until the stack is beyond use.
-async fn failure(stack: &mut Stack) -> Error {
-    poll_fn(|cx| match stack.poll_ready(cx) {
-        Poll::Ready(Err(error)) => Poll::Ready(error),
-        // Whatever would change this has the waker.
-        Poll::Ready(Ok(())) | Poll::Pending => Poll::Pending,
-    })
-    .await
 }
 
 /// Takes one command through the chain and its reply to the client.
@@ -374,92 +279,4 @@ pub(crate) async fn refuse(
 pub(crate) fn stack(context: &Context, account: &Account, id: u32) -> Stack {
     let dispatch = Dispatch::stack(context.shared.clone(), account.clone(), id);
     context.shared.chain.session(dispatch)
-}
-
-impl Client {
-    /// A client that has said nothing yet.
-    pub(crate) fn new(io: Stream, budget: &Budget) -> Self {
-        let destination = io.local();
-        Self {
-            io,
-            read: BytesMut::new(),
-            destination,
-            closed: false,
-            sent: 0,
-            share: budget.share(),
-        }
-    }
-
-    /// The next message; `None` if the client has closed between two messages. Cancelling it loses
-    /// nothing.
-    pub(crate) async fn message(&mut self, limit: usize) -> Result<Option<Message>, Error> {
-        // The command before has been answered.
-        self.share.give_back();
-        loop {
-            if let Some(message) = take_message(&mut self.read, limit).map_err(Error::client)? {
-                if self.read.is_empty() {
-                    // An idle session holds no buffer.
-                    self.read = BytesMut::new();
-                }
-                return Ok(Some(message));
-            }
-            let missing = missing(&self.read).min(1 << 20);
-            self.share.cover(self.read.len() + missing).map_err(Error::client)?;
-            if missing > buffer::BUFFER {
-                self.read.reserve(missing);
-            }
-            if self.fill().await? == 0 {
-                return match self.read.is_empty() {
-                    true => Ok(None),
-                    false => Err(Error::client("the client closed in the middle of a packet")),
-                };
-            }
-        }
-    }
-
-    /// Reads once; 0 is the end of the stream.
-    async fn fill(&mut self) -> Result<usize, Error> {
-        buffer::append(&mut self.io, &mut self.read).await.map_err(Error::client)
-    }
-
-    /// Sends one message from sequence id `sequence` on; returns the one that comes next.
-    pub(crate) async fn send(&mut self, sequence: u8, payload: &[u8]) -> Result<u8, Error> {
-        let mut packets = BytesMut::with_capacity(payload.len() + 8);
-        let next = put_packet(&mut packets, sequence, payload);
-        self.write(packets.freeze()).await?;
-        Ok(next)
-    }
-
-    /// Refuses a client before its login.
-    pub(crate) async fn turn_away(&mut self, refusal: &ErrPacket) {
-        let mut payload = BytesMut::new();
-        refusal.encode_before_login(&mut payload);
-        // That it may not hear it changes nothing.
-        let _ = self.send(0, &payload).await;
-        self.close().await;
-    }
-
-    /// Closes the connection so that what was sent last arrives: a socket that is closed with bytes
-    /// unread takes back what its peer has not read.
-    pub(crate) async fn close(&mut self) {
-        let linger = async {
-            self.io.shutdown().await?;
-            let mut left = LINGER_BYTES;
-            while left > 0 {
-                self.read.clear();
-                match buffer::append(&mut self.io, &mut self.read).await? {
-                    0 => break,
-                    read => left = left.saturating_sub(read),
-                }
-            }
-            io::Result::Ok(())
-        };
-        // It is closed in any event.
-        let _ = tokio::time::timeout(LINGER, linger).await;
-    }
-
-    async fn write(&mut self, bytes: Bytes) -> Result<(), Error> {
-        let mut frames = buffer::Frames::from_elem(bytes, 1);
-        buffer::write_frames(&mut self.io, &mut frames).await.map_err(Error::client)
-    }
 }

@@ -15,6 +15,9 @@ pub struct Dialect {
     pub server: Option<Server>,
     /// `character_set_client`, as far as the lexer must know it.
     pub charset: Charset,
+    /// Nobody knows whether `ansi_quotes` or `charset` is right: a text whose reading depends on
+    /// either is doubtful.
+    pub unsure: bool,
 }
 
 /// A server's vendor and version.
@@ -67,6 +70,17 @@ impl Server {
 }
 
 impl Charset {
+    /// The charset of that name, in any case.
+    pub fn of_name(name: &[u8]) -> Self {
+        let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+        match () {
+            () if is("gbk") || is("gb18030") => Self::Gbk,
+            () if is("sjis") || is("cp932") => Self::Sjis,
+            () if is("big5") => Self::Big5,
+            () => Self::AsciiSafe,
+        }
+    }
+
     /// The charset of a collation id, as a handshake carries it and `SHOW COLLATION` lists it.
     pub fn of_collation(id: u16) -> Self {
         // MariaDB's NOPAD collations are numbered like their elder siblings, from 1024 on.

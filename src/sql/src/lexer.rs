@@ -111,7 +111,7 @@ impl<'a> Lexer<'a> {
             in_code: false,
             after_name: false,
             after_dot: false,
-            doubtful: false,
+            doubtful: dialect.unsure && text.iter().any(|byte| *byte == b'"' || !byte.is_ascii()),
         }
     }
 

@@ -20,6 +20,7 @@
 #![deny(missing_docs)]
 
 mod class;
+mod comments;
 mod connection_id;
 mod cursor;
 mod dialect;
@@ -28,6 +29,7 @@ mod functions;
 mod head;
 mod kill;
 mod lexer;
+mod reading;
 mod repeatable;
 mod scan;
 mod statement;
@@ -35,11 +37,13 @@ mod verb;
 mod words;
 
 pub use class::{Class, Needs};
+pub use comments::{Comment, Comments, comments};
 pub use connection_id::{ConnectionId, ConnectionIds, connection_ids, may_name_connection_id};
 pub use dialect::{Charset, Dialect, Server, Vendor};
 pub use digest::{DIGEST_LIMIT, Digest, DigestHash, digest, digest_into};
 pub use kill::{Kill, kill};
 pub use lexer::{Kind, Lexer, Token};
+pub use reading::{Change, Reading, reading};
 pub use repeatable::is_repeatable;
 pub use statement::{Span, Statement, statement};
 pub use verb::{Verb, peek};

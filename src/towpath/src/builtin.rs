@@ -8,6 +8,8 @@ pub fn registry() -> Registry {
     Registry::default()
         .with::<parse::Parse>()
         .with::<rules::Factory>()
+        .with::<hints::Factory>()
+        .with::<sticky::Factory>()
         .with::<session_commands::Factory>()
         .with::<catch_up::Factory>()
         .with::<fast_forward::Factory>()

@@ -98,6 +98,7 @@ fn session(
         attributes: Attributes::default(),
         hostgroup: HostgroupId(hostgroup),
         transaction_persistent: user.is_none_or(|user| user.transaction_persistent),
+        sticky: user.map(|user| user.sticky_backend).unwrap_or_default(),
         fast_forward: user.is_some_and(|user| user.fast_forward),
         topology: Arc::new(config.topology()),
     }))

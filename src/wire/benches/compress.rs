@@ -3,6 +3,7 @@
 use bytes::BytesMut;
 use divan::{Bencher, black_box, counter::BytesCount};
 use wire::{
+    Capabilities,
     compress::{Codec, Contexts, End, Method},
     packet::put_packet,
 };
@@ -28,10 +29,10 @@ fn packets(len: usize) -> BytesMut {
 fn compress(bencher: Bencher<'_, '_>, method: Method, len: usize) {
     let plain = packets(len);
     let (mut contexts, mut out) = (Contexts::new(), Vec::new());
-    let mut codec = Codec::new(method, End::Server);
+    let mut codec = Codec::new(method, End::Server(Capabilities::EMPTY));
     bencher.counter(BytesCount::new(plain.len())).bench_local(|| {
         out.clear();
-        codec.encode(&mut contexts, black_box(&plain), &mut out);
+        codec.encode(&mut contexts, black_box(&plain), &mut out).expect("memory");
         out.len()
     });
 }
@@ -39,7 +40,9 @@ fn compress(bencher: Bencher<'_, '_>, method: Method, len: usize) {
 fn uncompress(bencher: Bencher<'_, '_>, method: Method, len: usize) {
     let plain = packets(len);
     let (mut contexts, mut frame) = (Contexts::new(), Vec::new());
-    Codec::new(method, End::Server).encode(&mut contexts, &plain, &mut frame);
+    Codec::new(method, End::Server(Capabilities::EMPTY))
+        .encode(&mut contexts, &plain, &mut frame)
+        .expect("memory");
     bencher.counter(BytesCount::new(plain.len())).bench_local(|| {
         let mut input = BytesMut::from(black_box(&frame[..]));
         Codec::new(method, End::Client).decode(&mut contexts, &mut input)
@@ -76,10 +79,10 @@ fn zstd_22(bencher: Bencher<'_, '_>, len: usize) {
 #[divan::bench(args = SIZES)]
 fn zlib_6_anew(bencher: Bencher<'_, '_>, len: usize) {
     let (plain, mut out) = (packets(len), Vec::new());
-    let mut codec = Codec::new(Method::ZLIB, End::Server);
+    let mut codec = Codec::new(Method::ZLIB, End::Server(Capabilities::EMPTY));
     bencher.bench_local(|| {
         out.clear();
-        codec.encode(&mut Contexts::new(), black_box(&plain), &mut out);
+        codec.encode(&mut Contexts::new(), black_box(&plain), &mut out).expect("memory");
     });
 }
 

@@ -11,17 +11,28 @@
 //! hold several packets. Frames have sequence ids of their own, which begin at 0 with every command
 //! and count on through its reply. Hence a command never shares a frame with another.
 //!
-//! The ids of the packets inside mean nothing there: servers and clients begin a reply's at the id
-//! of its frame and forget to count in between, and neither looks at the other's. As a plain
-//! connection does look, a [`Codec`] gives packets the ids that they would have there.
+//! The ids of the packets inside are odd: servers begin them at the id of the frame with every
+//! reply and with every result of a reply, and count on from one frame to the next in between.
+//! Clients do what they like. As a plain connection does look, a [`Codec`] gives the packets that
+//! come the ids that they would have there.
+//!
+//! # As servers cut
+//!
+//! Servers gather packets up to 16 KiB, wherever that cuts the last one, and send the rest of a
+//! packet that does not fit in one piece. So no packet is in more than two frames, and there are
+//! clients that take no others; one of 16 MiB can be in no fewer. At the end of each result they
+//! send what there is. A server's end keeps to all that, and never cuts a packet that fits into
+//! [`WHOLE`] bytes: a client that finds half a packet's header fails on some servers.
 //!
 //! Source: MySQL Internals, "Compression" and "Compressed Packet"; MariaDB Knowledge Base,
 //! "0-packet", section "Compressed packet".
 
 mod codec;
 mod contexts;
+mod flow;
 mod ids;
 mod packets;
+mod rest;
 
 pub use codec::{Codec, End};
 pub use contexts::Contexts;
@@ -34,6 +45,10 @@ pub const HEADER_LEN: usize = 7;
 
 /// The most bytes of plain packets in one frame, 16 MiB - 1.
 pub const MAX_FRAME: usize = MAX_PAYLOAD;
+
+/// The most bytes of plain packets in a frame that a server's end begins: packets up to this long,
+/// their headers included, are whole in one frame, and the rest of a longer one is in a second.
+pub const WHOLE: usize = 128 * 1024;
 
 /// Less than this is stored as it is, as servers do.
 pub const MIN_COMPRESS: usize = 50;
@@ -74,6 +89,9 @@ pub enum CompressError {
         /// What the header says, in bytes.
         promised: usize,
     },
+    /// There is no memory for compressing.
+    #[error("a frame cannot be compressed")]
+    Failed,
 }
 
 /// A login names a level of zstd that there is not: MySQL's error 3923.

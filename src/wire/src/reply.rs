@@ -223,6 +223,11 @@ impl ReplyScanner {
         matches!(self.expect, Expect::Columns(_) | Expect::Definitions(..))
     }
 
+    /// Whether the next message begins one more result, behind another that is complete.
+    pub(crate) fn at_next_result(&self) -> bool {
+        self.expect == Expect::Response && self.between_packets() && self.next_seq.is_some()
+    }
+
     /// What COM_STMT_PREPARE gave.
     #[must_use]
     pub fn prepared(&self) -> Option<PrepareOk> {

@@ -195,7 +195,7 @@ impl Compressed {
 
     fn write(&mut self, plain: &[u8]) -> io::Result<usize> {
         let mut frames = Vec::new();
-        self.codec.encode(&mut self.contexts, plain, &mut frames);
+        self.codec.encode(&mut self.contexts, plain, &mut frames).map_err(io::Error::other)?;
         self.below.write_all(&frames)?;
         Ok(plain.len())
     }

@@ -6,11 +6,7 @@ use e2e::{
     transcript::{Transcript, same},
 };
 use std::{path::PathBuf, process::Command};
-use wire::{
-    Capabilities, CommandCode,
-    compress::{Codec, Contexts, End, Method},
-    packet::MAX_PAYLOAD,
-};
+use wire::{Capabilities, CommandCode, packet::MAX_PAYLOAD};
 
 on_both_vendors!(
     any_session_in_every_combination,
@@ -22,22 +18,20 @@ on_both_vendors!(
     zlib_wins,
     towards_servers,
     levels_of_zstd,
-    frames_that_promise_too_much,
-    frames_out_of_order,
     idle_sessions,
     sessions_of_other_clients,
     command_lines,
 );
 
 /// What the vendor has, as a server's setting.
-fn algorithms(cluster: &Cluster) -> &'static [&'static str] {
+pub(crate) fn algorithms(cluster: &Cluster) -> &'static [&'static str] {
     match cluster.vendor {
         Vendor::MariaDb => &["none", "zlib"],
         Vendor::MySql => &["none", "zlib", "zstd"],
     }
 }
 
-fn login(login: Login, algorithm: &str) -> Login {
+pub(crate) fn login(login: Login, algorithm: &str) -> Login {
     match algorithm {
         "zlib" => login.zlib(),
         "zstd" => login.zstd(3),
@@ -253,91 +247,6 @@ fn levels_of_zstd(cluster: &Cluster) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Nonsense ends its session, and no other.
-/// A frame: its id, what it says to have uncompressed, its body.
-fn frame(seq: u8, promised: usize, body: &[u8]) -> Vec<u8> {
-    let int = |number: usize| number.to_le_bytes();
-    let ([a, b, c, ..], [d, e, f, ..]) = (int(body.len()), int(promised));
-    [&[a, b, c, seq, d, e, f], body].concat()
-}
-
-/// A compressed query, and how long it is uncompressed.
-fn long_query(algorithm: &str) -> (Vec<u8>, usize) {
-    let sql = format!("\x03SELECT '{}'", "so long that it gets shorter, ".repeat(7));
-    let plain = [&[sql.len() as u8, 0, 0, 0], sql.as_bytes()].concat();
-    let method = if algorithm == "zlib" { Method::ZLIB } else { Method::ZSTD };
-    let mut frames = Vec::new();
-    Codec::new(method, End::Client).encode(&mut Contexts::new(), &plain, &mut frames);
-    (frames.split_off(7), plain.len())
-}
-
-/// A frame of zlib that says too much is taken as it is, on every server and here.
-fn frames_that_promise_too_much(cluster: &Cluster) -> Result<()> {
-    let proxy = Proxy::start(cluster)?;
-    for algorithm in &algorithms(cluster)[1..] {
-        let (body, len) = long_query(algorithm);
-        let zlib = *algorithm == "zlib";
-        // MySQL answers zstd's exact length only.
-        let promises = if zlib { &[len, len + 1, len + 1000, 0xFF_FFFF][..] } else { &[len] };
-        for &promised in promises {
-            for address in [&cluster.addresses[0], &proxy.address] {
-                let mut client = Client::connect(address, &login(cluster.admin(), algorithm))?;
-                client.send_below(&frame(0, promised, &body))?;
-                // The client's own codec knows nothing of that frame.
-                let what = || anyhow::anyhow!("{algorithm}, {promised}, {address}");
-                let reply = client.read_below().map_err(|error| error.context(what()))?;
-                ensure!(!reply.windows(6).any(|at| at == b"#08S01"), what());
-                client.must("SELECT REPEAT('and it goes on', 100)")?;
-                client.quit()?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Everything up to the end of the stream.
-fn last_words(mut client: Client) -> Vec<u8> {
-    let mut words = Vec::new();
-    while let Ok(more) = client.read_below() {
-        words.extend(more);
-    }
-    words
-}
-
-fn frames_out_of_order(cluster: &Cluster) -> Result<()> {
-    let proxy = Proxy::start(cluster)?;
-    let mut other = proxy.connect(&cluster.admin().zlib())?;
-    let ping = b"\x01\0\0\0\x0E";
-    let twice = [frame(0, 0, &ping[..2]), frame(7, 0, &ping[2..])].concat();
-    for odd in [frame(7, 0, ping), frame(1, 0, ping), twice] {
-        let mut words = Vec::new();
-        for address in [&cluster.addresses[0], &proxy.address] {
-            let mut client = Client::connect(address, &cluster.admin().zlib())?;
-            client.send_below(&odd)?;
-            // Behind the frame's header and the packet's, whose ids each server counts differently.
-            words.push(last_words(client).split_off(11));
-        }
-        ensure!(words[0] == b"\xFF\x84\x04#08S01Got packets out of order", "{words:?}");
-        ensure!(words[0] == words[1], "{words:?}");
-        other.must("SELECT REPEAT('x', 400)")?;
-    }
-    let (body, len) = long_query("zlib");
-    let cut = &body[..body.len() - 6];
-    for odd in [
-        frame(0, len - 1, &body),
-        frame(0, 10, &body),
-        frame(0, len, cut),
-        frame(0, 255, b"hello"),
-        frame(0, 0xFF_FFFF, b"x"),
-    ] {
-        let mut client = proxy.connect(&cluster.admin().zlib())?;
-        client.send_below(&odd)?;
-        ensure!(last_words(client).is_empty(), "an answer to {odd:?}");
-        other.must("SELECT REPEAT('x', 400)")?;
-    }
-    other.quit()
 }
 
 /// A session that has used compression on both sides keeps nothing of it but a few numbers.

@@ -32,6 +32,7 @@ on_both_vendors!(
     sqlx,
     diesel,
     values_of_64_mib,
+    compressed_values_of_two_packets,
 );
 
 /// A value that takes two packets.
@@ -82,6 +83,23 @@ fn values_of_64_mib(cluster: &Cluster) -> Result<()> {
     }
     let bed = Bed::new(cluster)?;
     bed.same(&Case { tls: false, compress: "none" }, |to| to.run(&program, 64 << 20, "big"))
+}
+
+/// Drivers that take frames only as servers cut them.
+fn compressed_values_of_two_packets(cluster: &Cluster) -> Result<()> {
+    if !Scale::is_for_load() {
+        return Ok(());
+    }
+    let bed = Bed::new(cluster)?;
+    for driver in [&languages::CONNECTOR_PYTHON, &languages::MYSQL_ASYNC] {
+        let Some(program) = driver.program() else {
+            skip::report(&format!("{} is not installed", driver.name));
+            continue;
+        };
+        let case = Case { tls: false, compress: "zlib" };
+        bed.same(&case, |to| to.run(&program, TWO_PACKETS, "all"))?;
+    }
+    Ok(())
 }
 
 macro_rules! sessions {

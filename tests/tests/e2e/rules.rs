@@ -19,6 +19,7 @@ on_both_vendors!(
     hits_are_counted,
     logged_commands_show_no_value,
     rules_of_proxysql,
+    quotes_are_read_as_the_session_has_set_them,
 );
 
 /// A proxy with these rules.
@@ -357,5 +358,19 @@ fn rules_of_proxysql(cluster: &Cluster) -> Result<()> {
     let proxy = Setup::of(cluster).append(&chain).start()?;
     let mut client = proxy.connect(&Login::with(cluster.admin(), Capabilities::default()))?;
     must_go(cluster, &mut client, &[("SELECT @@port", 1), ("SELECT @@port FOR UPDATE", 0)])?;
+    client.quit()
+}
+
+/// MySQL's replies do not say that ANSI_QUOTES is on: the proxy has read it.
+fn quotes_are_read_as_the_session_has_set_them(cluster: &Cluster) -> Result<()> {
+    let rules = r#"{ rule_id = 1, match_digest = 'AS "r"$', destination_hostgroup = 1 }"#;
+    let proxy = with_rules(cluster, rules)?;
+    let sql = r#"SELECT @@port AS "r""#;
+    let mut client = proxy.connect(&cluster.admin())?;
+    must_go(cluster, &mut client, &[(sql, 0)])?;
+    client.must("SET sql_mode = 'ANSI_QUOTES'")?;
+    must_go(cluster, &mut client, &[(sql, 1)])?;
+    client.must("SET sql_mode = ''")?;
+    must_go(cluster, &mut client, &[(sql, 0)])?;
     client.quit()
 }

@@ -5,6 +5,7 @@
 
 mod losing;
 mod prepared;
+mod retrying;
 mod setting;
 mod staying;
 

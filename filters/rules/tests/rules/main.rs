@@ -57,13 +57,17 @@ impl FilterFactory for Statements {
 
 pub(crate) fn registry() -> Registry {
     let passes = |_: Nothing| Ok(tower::layer::layer_fn(|below: Stack| below));
-    Registry::default().with::<Statements>().with::<rules::Factory>().with_layer("cache", passes)
+    Registry::default()
+        .with::<Statements>()
+        .with::<rules::Factory>()
+        .with_layer("cache", passes)
+        .with_layer("sticky", passes)
 }
 
 /// The chain of `settings` of the filter, or the mistakes in it.
 pub(crate) fn try_chain(settings: &str) -> Result<Chain, String> {
     let text = format!(
-        "session = [{{ use = 'statements' }},\n{{ use = 'rules',\n{settings}\n}}, {{ use = 'cache' }}]"
+        "session = [{{ use = 'statements' }},\n{{ use = 'rules',\n{settings}\n}},\n{{ use = 'cache' }}, {{ use = 'sticky' }}]"
     );
     testing::chain(&text, &registry()).map_err(|mistakes| mistakes.to_string())
 }

@@ -90,7 +90,7 @@ impl SessionCommands {
             return true;
         }
         if plan.sets_last_insert_id {
-            self.last_write = Some(target.clone());
+            (self.last_write, self.last_write_lost) = (Some(target.clone()), false);
         }
         for (cell, text) in &plan.texts {
             self.texts.insert(cell.clone(), text.clone());
@@ -165,7 +165,7 @@ impl SessionCommands {
         self.local.clear();
         self.local_at = None;
         self.texts.clear();
-        self.last_write = None;
+        (self.last_write, self.last_write_lost) = (None, false);
         self.schema = Some(session.current_schema.clone());
         let Some(This { lsn, .. }) = this else { return };
         if session.current_schema != session.schema

@@ -1,7 +1,7 @@
 //! What comments in a statement ask of the proxy.
 
-use super::{Fact, affinity::StickyMode};
-use crate::topology::HostgroupId;
+use super::{Fact, RuleVerdict, affinity::StickyMode};
+use crate::{Command, topology::HostgroupId};
 use std::{sync::Arc, time::Duration};
 
 /// What the hints of a statement say, the last word on each thing; only what this user may ask for.
@@ -52,6 +52,50 @@ pub enum RouteTo {
     Last,
     /// The server, or else the hostgroup, of this name.
     Named(Arc<str>),
+}
+
+impl Hints {
+    /// What counts of a thing that hints and rules may both have a word on.
+    pub fn or_rule<T>(hinted: Option<T>, ruled: Option<T>, beats_rules: bool) -> Option<T> {
+        if beats_rules { hinted.or(ruled) } else { ruled.or(hinted) }
+    }
+
+    /// Whether they ask for nothing.
+    pub fn is_empty(&self) -> bool {
+        *self == Self { beats_rules: self.beats_rules, ..Self::default() }
+    }
+}
+
+/// What hints and rules together say to the dispatcher about a command.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Orders {
+    /// Kill the statement on its server after this long.
+    pub timeout: Option<Duration>,
+    /// How often a read whose connection has died is sent again.
+    pub retries: Option<u32>,
+    /// Send a copy there and drop its reply.
+    pub mirror: Option<HostgroupId>,
+}
+
+impl Orders {
+    /// Those for this command.
+    pub fn of(command: &Command) -> Self {
+        let (hints, verdict) = (command.fact::<Hints>(), command.fact::<RuleVerdict>());
+        if hints.is_none() && verdict.is_none() {
+            return Self::default();
+        }
+        let first = hints.is_some_and(|hints| hints.beats_rules);
+        let (timeout, retries, mirror) =
+            hints.map(|hints| (hints.timeout, hints.retries, hints.mirror)).unwrap_or_default();
+        let (ruled, again, copy) = verdict
+            .map(|verdict| (verdict.timeout, verdict.retries, verdict.mirror))
+            .unwrap_or_default();
+        Self {
+            timeout: Hints::or_rule(timeout, ruled, first),
+            retries: Hints::or_rule(retries, again, first),
+            mirror: Hints::or_rule(mirror, copy, first),
+        }
+    }
 }
 
 impl Fact for Hints {

@@ -42,10 +42,12 @@ async fn unreachable(facts: &Facts, hostgroup: HostgroupId) -> Option<String> {
     let usable = |backend: &&Arc<Backend>| {
         backend.hostgroup == hostgroup
             && backend.server.weight > 0
-            && backend.server.standing.state() <= ServerState::Lagging
+            && backend.server.standing.state() <= ServerState::Shunned
     };
+    let takes_work =
+        |backend: &Arc<Backend>| backend.server.standing.state() <= ServerState::Lagging;
     let servers: Vec<_> = facts.backends.iter().filter(usable).collect();
-    if servers.iter().any(|backend| backend.has_answered()) {
+    if servers.iter().any(|backend| backend.has_answered() && takes_work(backend)) {
         return None;
     }
     let asked = servers.iter().map(|backend| backend.ask_greeting());

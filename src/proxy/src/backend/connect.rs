@@ -186,6 +186,7 @@ pub(super) async fn open(
     attributes: Attributes,
     room: OwnedSemaphorePermit,
 ) -> Result<Link, ConnectError> {
+    let leash = backend.leashes.tie();
     let mut io = backend.endpoint.connect(source).await?;
     let mut read = BytesMut::new();
     let message = read_message(&mut io, &mut read, LIMIT).await?;
@@ -252,6 +253,7 @@ pub(super) async fn open(
         was_reset: false,
         home: None,
         lasting,
+        leash,
         _room: room,
     })
 }

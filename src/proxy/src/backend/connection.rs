@@ -1,11 +1,11 @@
 //! The bottom of the backend stack: one connection to a server.
 
-use super::{connect::Vendor, dedicated::Dedicated, link::Link, schema, tally::Change};
+use super::{Backend, connect::Vendor, dedicated::Dedicated, link::Link, schema, tally::Change};
 use crate::buffer::{poll_chunk, poll_write_all};
 use bytes::{Bytes, BytesMut};
 use chain::{
     Body, Command, End, Error, Frame, Origin, Reply, Result, Stack, Upload,
-    error::LastWords,
+    error::{LastWords, code},
     facts::FastForward,
     lend::{Lend, Loan},
     topology::InUse,
@@ -15,6 +15,7 @@ use std::{
     future::{poll_fn, ready},
     io,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
 };
 use tokio::{io::AsyncWriteExt, sync::mpsc};
@@ -22,7 +23,8 @@ use tower::Service;
 use wire::{
     capability::Capabilities,
     command::{CommandCode, Execute},
-    packet::HEADER_LEN,
+    err::{ErrPacket, ErrorCode},
+    packet::{HEADER_LEN, put_packet},
     reply::{ReplyEnd, ReplyScanner, Scan},
     upload::UploadScanner,
 };
@@ -39,6 +41,11 @@ pub(crate) struct Closed;
 #[derive(Debug, thiserror::Error)]
 #[error("the connection to the server was lost")]
 pub(crate) struct Interrupted;
+
+/// The proxy has cut the connection.
+#[derive(Debug, thiserror::Error)]
+#[error("{0} is out of use, what the command did there is not known ({1})")]
+pub(crate) struct Cut(Arc<str>, String);
 
 struct Wire {
     /// Gone once the connection has been given back or closed.
@@ -80,6 +87,10 @@ impl Service<Command> for Connection {
         let Wire { link: Some(link), .. } = wire else {
             return Poll::Ready(Err(Error::backend("the connection is closed")));
         };
+        if link.leash.poll_cut(cx) {
+            wire.state = State::Broken;
+            return Poll::Ready(Err(Error::backend(LastWords(farewell(&link.backend)))));
+        }
         if link.io.poll_news(cx).is_pending() {
             return Poll::Ready(Ok(()));
         }
@@ -113,11 +124,17 @@ async fn exchange(mut wire: Loan<Wire>, command: Command) -> Result<Reply> {
     let in_use = InUse::command(link.backend.server.clone());
     let capabilities = command.session().capabilities;
     let packets = command.packets();
+    let Link { io, leash, .. } = link;
     let sent = async {
-        link.io.write_all(&packets).await?;
-        link.io.flush().await
+        io.write_all(&packets).await?;
+        io.flush().await
     };
-    let sent = sent.await;
+    // A server that does not read must not hold up a cut. The reply's stream says what it was.
+    let sent = tokio::select! {
+        biased;
+        () = leash.cut() => Ok(()),
+        sent = sent => sent,
+    };
     drop(packets);
     link.lasting.follow(&command);
     let change = Change::by(&command);
@@ -209,19 +226,32 @@ impl ReplyStream {
             return Poll::Ready(Ok(next));
         }
         let frame = std::task::ready!(self.poll_next_frame(cx));
-        if frame.as_ref().is_err_and(|error| error.origin() == Origin::Backend) {
+        // What is cut in the middle of a command is abandoned there.
+        if let Err(error) = &frame
+            && error.origin() == Origin::Backend
+            && error.cause::<Cut>().is_none()
+        {
             self.wire.state = State::Broken;
+            if let Some(link) = &self.wire.link {
+                link.backend.suspect();
+            }
         }
         Poll::Ready(frame)
     }
 
     fn poll_next_frame(&mut self, cx: &mut Context<'_>) -> Poll<Result<Frame>> {
         loop {
-            if self.upload.is_some() {
-                std::task::ready!(self.poll_upload(cx))?;
-            }
             let link =
                 self.wire.link.as_mut().expect("a connection keeps its link while a reply streams");
+            if link.leash.poll_cut(cx) {
+                let Backend { server, .. } = &*link.backend;
+                let cut = Cut(server.name.clone(), link.backend.describe());
+                return Poll::Ready(Err(Error::backend(cut)));
+            }
+            if self.upload.is_some() {
+                std::task::ready!(self.poll_upload(cx))?;
+                continue;
+            }
             let chunk = std::task::ready!(poll_chunk(&mut link.io, cx)).map_err(lost)?;
             let Some(chunk) = chunk else {
                 return Poll::Ready(Err(lost(io::ErrorKind::UnexpectedEof.into())));
@@ -355,6 +385,21 @@ impl Drop for Wire {
             _ => {}
         }
     }
+}
+
+/// What a client is told on a connection that is cut between two commands: the ERR packet that
+/// answers its next one.
+fn farewell(backend: &Backend) -> Bytes {
+    let code = ErrorCode { code: code::BACKEND_LOST, sqlstate: *b"08S01" };
+    let text = format!(
+        "{} is out of use, what the session had there is lost ({})",
+        backend.server.name,
+        backend.describe()
+    );
+    let (mut payload, mut packet) = (BytesMut::new(), BytesMut::new());
+    ErrPacket::new(code, text).encode(&mut payload);
+    put_packet(&mut packet, 1, &payload);
+    packet.freeze()
 }
 
 fn lost(error: io::Error) -> Error {

@@ -1,7 +1,7 @@
 //! A connection that has left the chain with its session, for good.
 
-use super::{Backend, link::Link};
-use crate::stream::Stream;
+use super::link::Link;
+use crate::{signal::Signal, stream::Stream};
 use bytes::Bytes;
 use chain::{Handover, topology::InUse};
 use std::{
@@ -25,9 +25,9 @@ impl Dedicated {
         Handover::new(Self { link, _attached }, first)
     }
 
-    /// Its server.
-    pub(crate) fn backend(&self) -> &Arc<Backend> {
-        &self.link.backend
+    /// What is given when nothing may go on there any more.
+    pub(crate) fn offline(&self) -> Arc<Signal> {
+        self.link.leash.signal()
     }
 
     /// The connection itself.

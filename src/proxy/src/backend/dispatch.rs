@@ -1,10 +1,10 @@
 //! The bottom of the session's stack: the connections that the session holds.
 
 mod again;
+mod attach;
 
 use super::{
-    Backend, Backends,
-    connect::ConnectError,
+    Backends,
     connection::Connection,
     deadline,
     ids::{self, Ids},
@@ -12,14 +12,14 @@ use super::{
     mirror::Mirrors,
     sessions::{Killed, Lease, Registered, Sessions},
 };
-use crate::{
-    config::{self, Account},
-    session::login::LOGIN,
-};
+use crate::config::{self, Account};
 use chain::{
-    Chain, Command, Error, Reply, Result, Session, Stack,
-    error::{CatchUpFailed, code},
-    facts::{Fact, FastForward, Lsn, RuleVerdict, ServedBy, SessionLog, Statement, Target, Tied},
+    Chain, Command, Error, Reply, Result, Server, Stack,
+    error::CatchUpFailed,
+    facts::{
+        Affinity, Fact, FastForward, Fresh, Lsn, Orders, Pin as Pinned, ServedBy, SessionLog,
+        Statement, StickyMode, Target, Tied,
+    },
     lend::Lend,
     topology::InUse,
 };
@@ -28,9 +28,10 @@ use std::{
     pin::Pin,
     sync::{Arc, atomic::Ordering::Relaxed},
     task::{Context, Poll, ready},
-    time::Instant,
 };
 use tower::{Service, ServiceExt};
+
+pub(super) use attach::{available, no_server, refused};
 
 /// Sends a command down the stack of the connection that it belongs to, and opens that first where
 /// the session has none.
@@ -90,6 +91,8 @@ pub(super) struct Held {
     tied: bool,
     /// Where the log ended that it was sent last.
     head: Lsn,
+    /// It has run nothing for the session yet.
+    fresh: bool,
     _attached: InUse,
 }
 
@@ -153,8 +156,7 @@ impl Service<Command> for Dispatch {
             if state.keeps_state && state.prepare(&command, &target) {
                 return state.close_everywhere(&command).await;
             }
-            let held = state.held.iter().position(|held| held.is_at(&target));
-            let at = match held {
+            let at = match state.held_for(&target, &command) {
                 Some(at) => state.again(at),
                 None => {
                     state.may_open(&command)?;
@@ -202,6 +204,7 @@ impl State {
             }
         }
         let one = &mut held[at];
+        let fresh = std::mem::take(&mut one.fresh) && *keeps_state;
         let served_by = ServedBy(one.target.clone());
         if command.fact::<FastForward>().is_some() {
             let reply = one.stack.call(command).await?;
@@ -213,13 +216,12 @@ impl State {
             held.clear();
             return Ok(reply.with(served_by).with(Prepared(prepared)));
         }
-        let verdict = command.fact::<RuleVerdict>().filter(|_| !*alone);
-        let timeout = verdict.and_then(|verdict| verdict.timeout);
-        if let Some(hostgroup) = verdict.and_then(|verdict| verdict.mirror) {
+        let orders = if *alone { Orders::default() } else { Orders::of(&command) };
+        if let Some(hostgroup) = orders.mirror {
             shared.mirrors.send(hostgroup, &command, &me.entry.account);
         }
         let ran = shared.tells_statement.then(|| Ran(command.fact::<Statement>().cloned()));
-        let reply = match timeout {
+        let reply = match orders.timeout {
             None => ids::exchange(one, me, command).await,
             Some(limit) => {
                 let (lease, account) = (one.ids.lease.clone(), me.entry.account.clone());
@@ -231,11 +233,43 @@ impl State {
         match reply {
             Ok(reply) => {
                 let reply = reply.with(served_by);
-                Ok(if let Some(ran) = ran { reply.with(ran) } else { reply })
+                let reply = if let Some(ran) = ran { reply.with(ran) } else { reply };
+                Ok(if fresh { reply.with(Fresh) } else { reply })
             }
             Err(_) if me.entry.killed.load(Relaxed) => Err(Error::backend(Killed)),
             Err(error) => Err(error),
         }
+    }
+
+    /// The connection that a command for `target` runs on, if the session has one that may be used.
+    /// A server that gets no new work keeps what has begun there, and what cannot be had elsewhere.
+    fn held_for(&mut self, target: &Target, command: &Command) -> Option<usize> {
+        let at = self.held.iter().position(|held| held.is_at(target));
+        let takes = |server: &Server| server.standing.takes(None);
+        if takes(&target.server) {
+            return at;
+        }
+        let stays = |held: &Held| {
+            held.tied
+                || held.ids.lease.in_transaction.load(Relaxed)
+                || command.session().in_transaction()
+                || command.fact::<Pinned>().is_some()
+        };
+        match at {
+            Some(at) if !self.keeps_state || self.alone || stays(&self.held[at]) => {
+                return Some(at);
+            }
+            Some(at) => self.let_go(at),
+            None => {}
+        }
+        let strict = |affinity: &Affinity| affinity.mode == StickyMode::Strict;
+        if command.fact::<Affinity>().is_some_and(strict) {
+            return None;
+        }
+        // One that the session has already stands in for it.
+        self.held.iter().position(|held| {
+            held.target.hostgroup == target.hostgroup && takes(&held.target.server)
+        })
     }
 
     /// Notes that the connection is the one used last, where there are several.
@@ -254,7 +288,7 @@ impl State {
             let name = &target.server.name;
             return Err(Error::filter(format!("this session has no connection to {name}")));
         }
-        let (link, target) = self.attach(target, command).await?;
+        let (link, target) = self.attach(&target, command).await?;
         let attached = self.hold(target, link);
         let at = self.held.len() - 1;
         let ready = self.held[at].stack.ready().await.map(drop);
@@ -271,77 +305,7 @@ impl State {
         link.lease = Some(lease.clone());
         let _attached = InUse::connection(target.server.clone());
         let stack = self.shared.chain.backend(Connection::stack(link));
-        self.held.push(Held { target, stack, ids, tied: false, head: 0, _attached });
+        self.held.push(Held { target, stack, ids, tied: false, head: 0, fresh: true, _attached });
         self.me.entry.attach(lease)
-    }
-
-    /// Tries the named server, then the others of its hostgroup, again and again until the budget
-    /// is used up. Nothing has been sent, so each of them is as good.
-    async fn attach(&mut self, target: Target, command: &Command) -> Result<(Link, Target)> {
-        let mut session = command.session().clone();
-        let enters = command.asker() == LOGIN;
-        if command.fact::<SessionLog>().is_some_and(|log| log.schemaless) {
-            session.update(|view| view.schema = None);
-        }
-        let session = &session;
-        let settings = &self.shared.settings;
-        let started = Instant::now();
-        let deadline = started + settings.connect_budget;
-        loop {
-            let (mut failures, mut unusable) = (Vec::new(), None);
-            for candidate in candidates(&target, session) {
-                let Some(backend) = self.shared.backends.get(&candidate.server) else { continue };
-                match backend.attach(session, &self.me.entry.account, deadline, enters).await {
-                    Ok(link) => return Ok((link, candidate)),
-                    Err(error) if error.may_pass() => {
-                        tracing::debug!(server = %candidate.server.name, %error, "connect failed");
-                        failures.push(format!("{}: {error}", candidate.server.name));
-                    }
-                    Err(error) if error.is_of_the_server() => {
-                        tracing::warn!(server = %candidate.server.name, %error, "cannot be used");
-                        unusable.get_or_insert(refused(backend, error));
-                    }
-                    Err(error) => return Err(refused(backend, error)),
-                }
-                if Instant::now() >= deadline {
-                    break;
-                }
-            }
-            // What this one lacks it will lack again.
-            if let (Some(error), true) = (unusable, failures.is_empty()) {
-                return Err(error);
-            }
-            if Instant::now() + settings.connect_retry_delay >= deadline {
-                let (group, budget) = (target.hostgroup, settings.connect_budget);
-                let tried = failures.join("; ");
-                let text = format!("no server of hostgroup {group} within {budget:?} ({tried})");
-                return Err(Error::backend(text).with_code(code::CONNECT_BUDGET, *b"08S01"));
-            }
-            tokio::time::sleep(settings.connect_retry_delay).await;
-        }
-    }
-}
-
-fn candidates<'a>(target: &'a Target, session: &'a Session) -> impl Iterator<Item = Target> {
-    let others = session.topology.hostgroup(target.hostgroup).map(|group| group.servers.iter());
-    let others = others
-        .into_iter()
-        .flatten()
-        .filter(|other| other.weight > 0 && other.id != target.server.id);
-    let others = others.map(|server| Target { server: server.clone(), ..target.clone() });
-    std::iter::once(target.clone()).chain(others)
-}
-
-/// A server's own error goes to the client as it is; ours says where it happened.
-pub(super) fn refused(backend: &Backend, error: ConnectError) -> Error {
-    match error {
-        ConnectError::Refused(err) => {
-            let text = err.message_lossy().into_owned();
-            Error::backend(text).with_code(err.code, err.sqlstate)
-        }
-        error => {
-            let text = format!("{}: {error}", backend.server.name);
-            Error::backend(text).with_code(code::CONNECT_FAILED, *b"08S01")
-        }
     }
 }

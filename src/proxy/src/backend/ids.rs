@@ -58,6 +58,7 @@ impl Ids {
             no_backslash_escapes: status.contains(Status::NO_BACKSLASH_ESCAPES),
             server: self.version,
             charset: Charset::of_collation(session.collation),
+            unsure: false,
         }
     }
 }

@@ -4,6 +4,7 @@ use super::{
     Backend, Key,
     connect::{ConnectError, Vendor},
     lasting::Lasting,
+    leash::Leash,
     relay::WayHome,
     schema::Schema,
     sessions::Lease,
@@ -58,6 +59,8 @@ pub(crate) struct Link {
     pub(crate) lasting: Lasting,
     /// Where it goes at the end of its stack, if it is a session's for as long as it is open.
     pub(crate) home: Option<WayHome>,
+    /// What cuts it.
+    pub(crate) leash: Leash,
     pub(crate) _room: OwnedSemaphorePermit,
 }
 

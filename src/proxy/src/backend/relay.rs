@@ -4,8 +4,10 @@
 use super::{
     Backend, Backends, Key,
     connect::{ConnectError, LIMIT, Vendor, secured, send},
+    dispatch::{available, no_server},
     identity,
     lasting::Lasting,
+    leash::Leash,
     link::{Link, read_message},
     schema::Schema,
 };
@@ -14,8 +16,9 @@ use crate::{
     stream::Stream,
 };
 use bytes::{Bytes, BytesMut};
-use chain::{Error, Hostgroup, Session, error::code, topology::InUse};
+use chain::{Error, Hostgroup, Session, topology::InUse};
 use std::{
+    pin::pin,
     sync::{Arc, Mutex, PoisonError, Weak},
     time::Instant,
 };
@@ -43,13 +46,14 @@ pub(crate) struct Met {
     compression: Option<Method>,
     /// What the login says.
     capabilities: Capabilities,
+    leash: Leash,
     room: OwnedSemaphorePermit,
 }
 
 /// A connection of which nothing has been read.
 pub(crate) struct Reached {
     pub(crate) io: Stream,
-    pub(crate) backend: Arc<Backend>,
+    pub(crate) leash: Leash,
     _attached: InUse,
     _room: OwnedSemaphorePermit,
 }
@@ -122,30 +126,40 @@ impl Backends {
         attempt: impl AsyncFn(&Arc<Backend>, Source, Instant) -> Result<T, ConnectError>,
     ) -> Result<T, Unmet> {
         let deadline = Instant::now() + settings.connect_budget;
-        let mut servers: Vec<_> = group.servers.iter().filter(|server| server.weight > 0).collect();
-        servers.sort_by_key(|server| {
-            u64::from(server.load.attached()) * 1000 / u64::from(server.weight)
-        });
+        let health = self.health();
         loop {
+            let mut changed = pin!(health.changed());
+            // From here on no change goes by unseen.
+            changed.as_mut().enable();
+            let mut servers = available(group, None, health);
+            servers.sort_by_key(|server| {
+                u64::from(server.load.attached()) * 1000 / u64::from(server.weight)
+            });
             let (mut refusal, mut failures) = (None, Vec::new());
             for backend in servers.iter().filter_map(|server| self.get(server)) {
                 match attempt(backend, source, deadline).await {
                     Ok(greeted) => return Ok(greeted),
                     Err(ConnectError::Refused(error)) => refusal = Some(error),
-                    Err(error) => failures.push(format!("{}: {error}", backend.server.name)),
+                    Err(error) => failures.push((backend.server.id, error.to_string())),
                 }
             }
             if let Some(refusal) = refusal {
                 return Err(Unmet::Refused(refusal));
             }
-            if Instant::now() + settings.connect_retry_delay >= deadline {
-                let (id, budget) = (group.id, settings.connect_budget);
-                let tried = failures.join("; ");
-                let text = format!("no server of hostgroup {id} within {budget:?} ({tried})");
-                let error = Error::backend(text).with_code(code::CONNECT_BUDGET, *b"08S01");
-                return Err(Unmet::Failed(error));
+            let nobody = || {
+                let budget = settings.connect_budget;
+                Unmet::Failed(no_server(self, Some(group), group.id, budget, &failures))
+            };
+            if servers.is_empty() {
+                let waited = tokio::time::timeout_at(deadline.into(), changed).await;
+                waited.map_err(|_| nobody())?;
+                continue;
             }
-            tokio::time::sleep(settings.connect_retry_delay).await;
+            if Instant::now() + settings.connect_retry_delay >= deadline {
+                return Err(nobody());
+            }
+            // A change may bring one that does better.
+            let _ = tokio::time::timeout(settings.connect_retry_delay, changed).await;
         }
     }
 }
@@ -157,11 +171,11 @@ impl Backend {
         deadline: Instant,
     ) -> Result<Reached, ConnectError> {
         let room = self.room_for_one(deadline).await?;
+        let leash = self.leashes.tie();
         let io = self.in_time(async { Ok(self.endpoint.connect(source).await?) }).await;
-        self.metrics.connected(io.is_ok());
-        self.tried(&io);
+        self.met(&io);
         let attached = InUse::connection(self.server.clone());
-        Ok(Reached { io: io?, backend: self.clone(), _attached: attached, _room: room })
+        Ok(Reached { io: io?, leash, _attached: attached, _room: room })
     }
 
     /// A place for a connection that cannot come from the pool.
@@ -180,6 +194,7 @@ impl Backend {
         deadline: Instant,
     ) -> Result<Met, ConnectError> {
         let room = self.room_for_one(deadline).await?;
+        let leash = self.leashes.tie();
         let timeout = self.connect_timeout();
         let greeted = async {
             let mut io = self.endpoint.connect(source).await?;
@@ -189,13 +204,23 @@ impl Backend {
             let (backend, seq) = (self.clone(), message.next_seq);
             let capabilities = Capabilities::EMPTY;
             let compression = None;
-            Ok(Met { greeting, backend, io, read, seq, source, compression, capabilities, room })
+            Ok(Met {
+                greeting,
+                backend,
+                io,
+                read,
+                seq,
+                source,
+                compression,
+                capabilities,
+                leash,
+                room,
+            })
         };
         let greeted = tokio::time::timeout(timeout, greeted).await;
         let greeted = greeted.unwrap_or(Err(ConnectError::Timeout(timeout)));
-        self.tried(&greeted);
         if greeted.is_err() {
-            self.metrics.connected(false);
+            self.met(&greeted);
         }
         greeted
     }
@@ -237,7 +262,7 @@ impl Met {
 
     /// The session's connection, now that its client is logged in.
     pub(crate) fn enter(mut self, session: &Session, account: &Account, home: &Home) -> Link {
-        self.backend.metrics.connected(true);
+        self.backend.met(&Ok(()));
         if let Some(method) = self.compression {
             self.io.compress(method, End::Client, self.read);
         }
@@ -261,6 +286,7 @@ impl Met {
             was_reset: false,
             home: Some(home.way()),
             backend: self.backend,
+            leash: self.leash,
             _room: self.room,
         }
     }

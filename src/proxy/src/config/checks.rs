@@ -1,15 +1,15 @@
 //! What tables say about each other, and what their schemas cannot say.
 
 use super::{
-    Address, Admin, Backend, ClientCertificate, Hostgroup, Listener, ListenerTlsMode, Log, LoginBy,
-    Server, ServerCompression, ServerTlsMode,
+    Address, Admin, Backend, ClientCertificate, Cluster, Hostgroup, Listener, ListenerTlsMode, Log,
+    LoginBy, Server, ServerCompression, ServerTlsMode,
     load::Chains,
     part::{Entry, List, elsewhere},
     user::UserTable,
 };
 use crate::tls::{self, Check, TlsError};
 use chain::{
-    facts::{Fact, FastForward},
+    facts::{Affinity, Fact, FastForward},
     settings::{Mistake, Mistakes, Settings, suggest},
 };
 use std::{
@@ -23,9 +23,19 @@ use tracing_subscriber::EnvFilter;
 pub(super) struct Hostgroups(Option<BTreeSet<u32>>);
 
 impl Hostgroups {
-    pub(super) fn of(servers: &List<Server>) -> Self {
-        let used = || servers.entries.iter().map(|entry| entry.value.hostgroup).collect();
-        Self(servers.complete.then(used))
+    /// Those of the servers; a cluster's are the same servers'.
+    pub(super) fn of(servers: &List<Server>, clusters: &List<Cluster>) -> Self {
+        let used = || {
+            let mut used: BTreeSet<_> =
+                servers.entries.iter().map(|entry| entry.value.hostgroup).collect();
+            for cluster in clusters.entries.iter().map(|entry| &entry.value) {
+                if used.contains(&cluster.writer) || used.contains(&cluster.reader) {
+                    used.extend([cluster.writer, cluster.reader]);
+                }
+            }
+            used
+        };
+        Self((servers.complete && clusters.complete).then(used))
     }
 
     /// The mistake of a table that names a hostgroup without a server.
@@ -35,7 +45,11 @@ impl Hostgroups {
     }
 
     /// `mistake`, if there is no server in that hostgroup.
-    fn missing_at(&self, hostgroup: u32, mistake: impl FnOnce() -> Mistake) -> Option<Mistake> {
+    pub(super) fn missing_at(
+        &self,
+        hostgroup: u32,
+        mistake: impl FnOnce() -> Mistake,
+    ) -> Option<Mistake> {
         let known = self.0.as_ref().filter(|known| !known.contains(&hostgroup))?;
         let mistake = mistake();
         let known: Vec<_> = known.iter().map(u32::to_string).collect();
@@ -172,18 +186,31 @@ pub(super) fn users(
     let chain =
         |entry: &Entry<Listener>| chains.get(&entry.value.chain).map(|(_, chain)| chain.clone());
     let used: Vec<_> = listeners.entries.iter().filter(|entry| by_proxy(entry)).collect();
-    let switches =
-        |entry: &&Entry<Listener>| chain(entry).is_none_or(|chain| chain.gives(FastForward::NAME));
+    let without =
+        |fact: &str| used.iter().find(|entry| chain(entry).is_some_and(|chain| !chain.gives(fact)));
     for entry in &users.entries {
         mistakes.extend(hostgroups.missing(entry.value.hostgroup, &entry.settings));
-        if let Some(without) = used.iter().find(|entry| !switches(entry))
-            && entry.value.fast_forward
-        {
+        for (wanted, key, fact, filter, does) in [
+            (
+                entry.value.fast_forward,
+                "fast_forward",
+                FastForward::NAME,
+                "fast-forward",
+                "fast-forwards sessions",
+            ),
+            (
+                entry.value.sticky_backend > 0,
+                "sticky_backend",
+                Affinity::NAME,
+                "sticky",
+                "keeps sessions on their servers",
+            ),
+        ] {
+            let Some(without) = without(fact).filter(|_| wanted) else { continue };
             let name = &without.value.chain;
-            let message = format!("the chain {name:?} has no filter that fast-forwards sessions");
-            let mistake = entry.settings.mistake_at("fast_forward", message);
-            let hint = "put { use = \"fast-forward\" } above `route` in its `session` list";
-            mistakes.push(mistake.hint(hint));
+            let message = format!("the chain {name:?} has no filter that {does}");
+            let hint = format!("put {{ use = {filter:?} }} above `route` in its `session` list");
+            mistakes.push(entry.settings.mistake_at(key, message).hint(hint));
         }
     }
 }
@@ -284,7 +311,7 @@ fn check_level(server: &Entry<Server>, mistakes: &mut Mistakes) {
 }
 
 /// Notes each table whose `key` has the value of one before it.
-fn unique<T, K: Eq + Hash>(
+pub(super) fn unique<T, K: Eq + Hash>(
     list: &List<T>,
     key: &str,
     value: impl Fn(&T) -> Option<K>,

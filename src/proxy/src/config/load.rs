@@ -3,7 +3,7 @@
 use super::{
     Config, Server,
     checks::{self, Hostgroups},
-    limits,
+    cluster, limits, monitor,
     part::{self, Entry, List, Part, Variables, elsewhere},
     schema, tcp, user,
 };
@@ -76,12 +76,14 @@ fn assemble(
     let log = part::single(parts, "log", mistakes);
     let bounds = part::single(parts, "limits", mistakes);
     let backend = part::single(parts, "backend", mistakes);
+    let watching = part::single(parts, "monitor", mistakes);
     let sockets = part::single(parts, "tcp", mistakes);
     let shutdown = part::single(parts, "shutdown", mistakes);
     let mut listeners = part::list(parts, "listener", mistakes);
     let users = part::list(parts, "user", mistakes);
     let mut servers = part::list(parts, "server", mistakes);
     let hostgroups = part::list(parts, "hostgroup", mistakes);
+    let clusters = part::list(parts, "cluster", mistakes);
     let chains = chains(parts, registry, mistakes);
     resolve_paths(&mut listeners, &mut servers);
 
@@ -93,12 +95,17 @@ fn assemble(
     checks::listeners(&parts[0].settings, &listeners, &admin, &chains, mistakes);
     checks::servers(&servers, mistakes);
     checks::hostgroups(&hostgroups, mistakes);
-    let known = Hostgroups::of(&servers);
+    let known = Hostgroups::of(&servers, &clusters);
+    cluster::check(&clusters, &servers, &known, mistakes);
     checks::chains(&known, mistakes);
     checks::relays(&listeners, &servers, &known, &chains, mistakes);
     checks::users(&parts[0].settings, &users, &listeners, &known, &chains, mistakes);
 
+    let monitor = monitor::resolve(&watching, variables, mistakes);
     let users = users.entries.iter().filter_map(|entry| user::resolve(entry, variables, mistakes));
+    let users = users.collect();
+    let (mut servers, clusters) = (values(servers), values(clusters));
+    cluster::complete(&mut servers, &clusters);
     Config {
         admin: admin.value,
         log: log.value,
@@ -106,9 +113,11 @@ fn assemble(
         backend: backend.value,
         tcp: sockets.value,
         shutdown: shutdown.value,
-        users: users.collect(),
+        users,
         listeners: values(listeners),
-        servers: values(servers),
+        servers,
+        clusters,
+        monitor,
         hostgroups: values(hostgroups),
         chains: chains.into_iter().map(|(name, (_, chain))| (name, chain)).collect(),
     }

@@ -1,7 +1,8 @@
 //! The JSON Schema of the whole file: the tables' types and the filters' settings.
 
 use super::{
-    Admin, Backend, Hostgroup, Limits, Listener, Log, Server, Shutdown, Tcp, user::UserTable,
+    Admin, Backend, Cluster, Hostgroup, Limits, Listener, Log, MonitorTable, Server, Shutdown, Tcp,
+    user::UserTable,
 };
 use chain::{Part, Registry};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema, schema_for};
@@ -38,6 +39,12 @@ struct File {
     /// Names for hostgroups.
     #[schemars(default)]
     hostgroup: Vec<Hostgroup>,
+    /// Pairs of hostgroups whose servers change sides by what they are.
+    #[schemars(default)]
+    cluster: Vec<Cluster>,
+    /// How servers are watched.
+    #[schemars(default)]
+    monitor: MonitorTable,
     /// Connections to servers, and the pools that keep them.
     #[schemars(default)]
     backend: Backend,

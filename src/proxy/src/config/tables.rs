@@ -180,6 +180,9 @@ pub struct Server {
     #[serde(default = "thousand")]
     #[schemars(range(min = 1))]
     pub max_connections: u32,
+    /// What its operator says of it, wherever it stands; the admin port can change it.
+    #[serde(default)]
+    pub state: ServerWord,
     /// TLS towards it.
     #[serde(default)]
     pub tls: ServerTls,
@@ -193,6 +196,24 @@ pub struct Server {
     /// client. It must take them from this host.
     #[serde(default)]
     pub send_proxy_protocol: bool,
+    /// Its cluster has added it: the file names it in the other hostgroup only.
+    #[serde(skip)]
+    pub(crate) twin: bool,
+}
+
+/// What its operator says of a server.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum ServerWord {
+    /// It is used, if it can be.
+    #[default]
+    Online,
+    /// No new work; what is there goes on.
+    OfflineSoft,
+    /// Nothing; what is there is cut.
+    OfflineHard,
 }
 
 /// Compression towards a server.

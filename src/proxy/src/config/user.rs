@@ -1,7 +1,10 @@
 //! Who may log in, and as whom the proxy logs in to servers for them.
 
 use super::part::{Entry, Variables};
-use chain::settings::{Mistakes, read_text};
+use chain::{
+    facts::StickyMode,
+    settings::{Mistakes, read_text},
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::{
@@ -26,6 +29,8 @@ pub struct User {
     pub require: Require,
     /// Whether its transactions stay on their connection whatever rules and hints say.
     pub transaction_persistent: bool,
+    /// How its sessions stick to their servers when they begin.
+    pub sticky_backend: StickyMode,
     /// Whether its sessions are forwarded without a chain from their first command on.
     pub fast_forward: bool,
 }
@@ -78,6 +83,11 @@ pub(super) struct UserTable {
     /// Whether its transactions stay on their connection whatever rules and hints say.
     #[serde(default = "yes")]
     transaction_persistent: bool,
+    /// How its sessions stick to their servers when they begin. 0: not; 1: to one in each hostgroup
+    /// while it is alive; 2: and to no other. The chain must have the filter sticky.
+    #[serde(default)]
+    #[schemars(range(max = 2))]
+    pub(super) sticky_backend: u8,
     /// Whether its sessions are forwarded byte by byte from their first command on; the chain must
     /// have the filter fast-forward.
     #[serde(default)]
@@ -94,11 +104,11 @@ pub(super) struct UserTable {
 }
 
 /// The ways to give one password, and the prefix of their keys.
-struct Ways<'a> {
-    prefix: &'static str,
-    text: &'a Option<String>,
-    file: &'a Option<PathBuf>,
-    variable: &'a Option<String>,
+pub(super) struct Ways<'a> {
+    pub(super) prefix: &'static str,
+    pub(super) text: &'a Option<String>,
+    pub(super) file: &'a Option<PathBuf>,
+    pub(super) variable: &'a Option<String>,
 }
 
 /// Reads the passwords of a user. None when one of them cannot be read.
@@ -137,8 +147,16 @@ pub(super) fn resolve(
         None => account.clone(),
     };
     let UserTable {
-        hostgroup, max_connections, require, transaction_persistent, fast_forward, ..
+        hostgroup,
+        max_connections,
+        require,
+        transaction_persistent,
+        sticky_backend,
+        fast_forward,
+        ..
     } = *table;
+    // The schema has seen to the range.
+    let sticky_backend = StickyMode::from_number(sticky_backend.into()).unwrap_or_default();
     Some(User {
         account,
         backend,
@@ -146,6 +164,7 @@ pub(super) fn resolve(
         max_connections,
         require,
         transaction_persistent,
+        sticky_backend,
         fast_forward,
     })
 }
@@ -155,7 +174,7 @@ fn yes() -> bool {
 }
 
 impl Ways<'_> {
-    fn keys_given(&self) -> Vec<String> {
+    pub(super) fn keys_given(&self) -> Vec<String> {
         let given = [
             ("password", self.text.is_some()),
             ("password_file", self.file.is_some()),
@@ -165,9 +184,9 @@ impl Ways<'_> {
         given.map(|(key, _)| format!("{}{key}", self.prefix)).collect()
     }
 
-    fn read(
+    pub(super) fn read<T>(
         &self,
-        entry: &Entry<UserTable>,
+        entry: &Entry<T>,
         variables: Variables<'_>,
         mistakes: &mut Mistakes,
     ) -> Option<Arc<Secret>> {

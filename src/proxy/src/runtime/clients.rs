@@ -182,7 +182,7 @@ async fn untouched(
             return client.turn_away(&ErrPacket::new(code, error.message())).await;
         }
     };
-    let (mut io, offline) = (reached.io, &reached.backend.offline);
+    let (mut io, offline) = (reached.io, &reached.leash.signal());
     let metrics = &common.metrics.forwarded;
     metrics.sessions.inc();
     let grace = common.grace_close;

@@ -1,44 +1,42 @@
 //! A client's login: greeting, TLS, authentication, schema.
 
+mod admission;
 mod conversation;
+mod entry;
 mod greeted;
 mod key;
+mod opening;
 
 pub(crate) use {conversation::broke_off, key::ProcessKey};
 pub(super) use {
     conversation::{bad_handshake, denied},
     greeted::Greeted,
+    opening::compression,
 };
 
 use super::{
-    Client, Context, call, refuse,
+    Client, Context,
     relay::{Relay, Relayed},
     stack,
 };
 use crate::{
-    config::{ProxyProtocol, Require, User},
+    config::ProxyProtocol,
     greeter::Greeter,
     tls::{Acceptor, Watched},
     users::{Admitted, Users},
 };
-use bytes::{Bytes, BytesMut};
+use admission::Claim;
+use bytes::BytesMut;
 use chain::{
-    Command, Error, HostgroupId, Outcome, Reply, Session, Stack,
+    Error, HostgroupId, Session, Stack,
     command::Asker,
     session::{Peer, View},
 };
+use entry::enter;
 use std::sync::Arc;
 use wire::{
-    auth::{Plugin, ServerAuth, random_nonce, server},
-    capability::Capabilities,
-    command::{ChangeUser, CommandCode},
-    compress::Method,
-    err::{ErrPacket, ErrorCode, codes},
-    greeting::Greeting,
-    login::{LoginRequest, SslRequest},
-    ok::OkPacket,
-    packet::{HEADER_LEN, Message},
-    status::Status,
+    auth::Plugin, command::ChangeUser, err::ErrorCode, login::LoginRequest, ok::OkPacket,
+    packet::Message, status::Status,
 };
 
 /// What a listener knows about logins.
@@ -75,20 +73,6 @@ pub(crate) struct LoggedIn {
     pub(super) relayed: Option<Relayed>,
 }
 
-/// Who a client says it is, by a login or by COM_CHANGE_USER.
-struct Claim {
-    request: LoginRequest,
-    /// The login's has 8 bits, COM_CHANGE_USER's 16.
-    collation: u16,
-    /// A COM_CHANGE_USER. Servers do not look at the response that it carries and ask anew.
-    again: bool,
-    /// The sequence id of the next packet to the client.
-    seq: u8,
-}
-
-/// Longest reply of a server to a change of schema, in bytes of payload.
-const LIMIT: usize = 128 * 1024;
-
 /// Who takes a session into its schema.
 pub(crate) const LOGIN: Asker = Asker::Filter("login");
 
@@ -98,9 +82,6 @@ const REFUSALS: u8 = 3;
 /// MySQL's error for a client that must use TLS and does not.
 pub(super) const SECURE_TRANSPORT_REQUIRED: ErrorCode =
     ErrorCode { code: 3159, sqlstate: *b"HY000" };
-
-/// MySQL's error for a level of zstd that there is not.
-const WRONG_COMPRESSION_LEVEL: ErrorCode = ErrorCode { code: 3923, sqlstate: *b"HY000" };
 
 impl Entrance {
     /// Lets a client in, or tells it why not and gives the reason.
@@ -121,7 +102,7 @@ impl Entrance {
         let claim = Claim { collation: request.collation.into(), again: false, request, seq };
         let entered = self.open(client, context, greeted, peer, claim).await?;
         if let Some(method) = compression {
-            client.compress(method);
+            client.compress(method, entered.session.capabilities);
         }
         Ok(entered)
     }
@@ -198,6 +179,7 @@ impl Entrance {
             attributes: request.attributes,
             hostgroup: HostgroupId(user.hostgroup),
             transaction_persistent: user.transaction_persistent,
+            sticky: user.sticky_backend,
             fast_forward: user.fast_forward,
             topology: context.topology.clone(),
         });
@@ -222,242 +204,5 @@ impl Entrance {
         let plugin = self.greeter.asks_for();
         let caching = plugin.is_none_or(|plugin| *plugin == Plugin::CachingSha2Password);
         self.relay.is_none() && !self.tls_required && caching
-    }
-
-    /// The login has taken too long. MySQL says so; MariaDB closes without a word.
-    pub(crate) async fn timed_out(&self, client: &mut Client) {
-        if self.greeter.is_mariadb() {
-            return;
-        }
-        let seq = if client.read.is_empty() { 1 } else { 2 };
-        let text = "Got timeout reading communication packets";
-        let _ = refuse(client, seq, &ErrPacket::new(codes::ER_NET_READ_INTERRUPTED, text)).await;
-    }
-
-    /// Sends the greeting.
-    async fn greet(&self, client: &mut Client, id: u32) -> Result<Greeting, Error> {
-        let secure = client.io.is_secure();
-        let greeting =
-            match self.greeter.greeting(random_nonce(), id, self.tls.is_some() && !secure).await {
-                Ok(greeting) => greeting,
-                Err(refusal) => {
-                    let mut payload = BytesMut::new();
-                    refusal.encode_before_login(&mut payload);
-                    client.send(0, &payload).await?;
-                    return Err(Error::backend(refusal.message_lossy().into_owned()));
-                }
-            };
-        let mut payload = BytesMut::new();
-        greeting.encode(&mut payload);
-        client.send(0, &payload).await?;
-        Ok(greeting)
-    }
-
-    /// Reads the login, under TLS where the client asks for it; also gives what that was secured
-    /// with, and the sequence id that comes next.
-    pub(super) async fn request(
-        &self,
-        client: &mut Client,
-        offered: Capabilities,
-    ) -> Result<(LoginRequest, Option<Arc<Acceptor>>, u8), Error> {
-        let mut secured = None;
-        let mut message = client.said(1, self.max_packet).await?;
-        let Ok(ssl) = SslRequest::decode(&message.payload()) else {
-            return Err(bad_handshake(client, message.next_seq).await);
-        };
-        if ssl.is_some() {
-            let Some(tls) = self.tls.as_ref().filter(|_| offered.contains(Capabilities::SSL))
-            else {
-                return Err(bad_handshake(client, message.next_seq).await);
-            };
-            let acceptor = tls.get();
-            client.upgrade(&acceptor.tls).await?;
-            secured = Some(acceptor);
-            message = client.said(message.next_seq, self.max_packet).await?;
-        } else if self.tls_required && !client.io.is_secure() {
-            let text = "Connections using insecure transport are prohibited by this proxy";
-            let refusal = ErrPacket::new(SECURE_TRANSPORT_REQUIRED, text);
-            return Err(denied(client, message.next_seq, &refusal).await);
-        }
-        match LoginRequest::decode(&message.payload()) {
-            Ok(request) => Ok((request, secured, message.next_seq)),
-            Err(_) => Err(bad_handshake(client, message.next_seq).await),
-        }
-    }
-
-    /// Finds out whether the client is who it says it is, and has room for it.
-    async fn admit(
-        &self,
-        client: &mut Client,
-        claim: &Claim,
-        greeting: &Greeting,
-        peer: Peer,
-    ) -> Result<(Admitted, u8), Error> {
-        let &Claim { ref request, again, mut seq, .. } = claim;
-        let user = self.users.find(&request.user);
-        let plugin = self.greeter.plugin(greeting);
-        if plugin == Plugin::ClearPassword && !client.io.is_secure() {
-            let text = "Connections using insecure transport are prohibited by this proxy: \
-                        mysql_clear_password is taken over TLS or a unix socket only";
-            let refusal = ErrPacket::new(SECURE_TRANSPORT_REQUIRED, text);
-            return Err(denied(client, seq, &refusal).await);
-        }
-        let can_switch = request.capabilities.contains(Capabilities::PLUGIN_AUTH);
-        let named = request.plugin().clone();
-        if !can_switch && (named != plugin || plugin.signs()) {
-            let text = "Client does not support authentication protocol requested by server; \
-                        consider upgrading MySQL client";
-            let refusal = ErrPacket::new(codes::ER_NOT_SUPPORTED_AUTH_MODE, text);
-            return Err(denied(client, seq, &refusal).await);
-        }
-        let anew = can_switch && again;
-        let expected = server::Expected {
-            password: user.map(|known| (*known.user().account.password).clone()),
-            plugin,
-            // MariaDB asks anew with the nonce of the greeting.
-            nonce: match anew && !greeting.is_mariadb() {
-                true => random_nonce(),
-                false => greeting.nonce,
-            },
-            channel: client.io.channel(),
-            key: None,
-            // The scramble is enough: the proxy knows the password.
-            full: false,
-        };
-        let auth = if anew {
-            ServerAuth::switched(expected)
-        } else {
-            ServerAuth::new(expected, &named, can_switch, request.auth_response.expose())
-        };
-        let (accepted, using) = self.ask(client, auth, &mut seq).await?;
-        let name = String::from_utf8_lossy(&request.user);
-        let accepted = accepted && user.is_some_and(|user| self.suffices(client, user.user()));
-        let Some(user) = user.filter(|_| accepted) else {
-            let text =
-                format!("Access denied for user '{name}'@'{peer}' (using password: {using})");
-            let refusal = ErrPacket::new(codes::ER_ACCESS_DENIED_ERROR, text);
-            return Err(denied(client, seq, &refusal).await);
-        };
-        match user.admit() {
-            Some(admitted) => Ok((admitted, seq)),
-            None => {
-                let limit = user.user().max_connections;
-                let text = format!(
-                    "User '{name}' has exceeded the 'max_user_connections' resource \
-                     (current value: {limit})"
-                );
-                let refusal = ErrPacket::new(codes::ER_USER_LIMIT_REACHED, text);
-                Err(denied(client, seq, &refusal).await)
-            }
-        }
-    }
-}
-
-impl Entrance {
-    /// Asks the client for what its plugin takes. Whether it is who it says it is, and whether it
-    /// has used a password, in the words of ERR 1045.
-    async fn ask(
-        &self,
-        client: &mut Client,
-        mut auth: ServerAuth,
-        seq: &mut u8,
-    ) -> Result<(bool, &'static str), Error> {
-        let accepted = loop {
-            match auth.step() {
-                server::Step::Send(payload) => *seq = client.send(*seq, &payload).await?,
-                server::Step::Read => {
-                    let message = client.said(*seq, self.max_packet).await?;
-                    *seq = message.next_seq;
-                    if auth.needs_key()
-                        && let Some(key) = self.key.get().await
-                    {
-                        auth.give_key(key);
-                    }
-                    auth.receive(&message.payload());
-                }
-                server::Step::Accept => break true,
-                server::Step::Deny => break false,
-            }
-        };
-        Ok((accepted, if auth.password_used() { "YES" } else { "NO" }))
-    }
-
-    /// Whether the user may connect like this.
-    fn suffices(&self, client: &Client, user: &User) -> bool {
-        let certificate = client.io.peer_certificate();
-        let by_tcp = !client.io.is_unix();
-        let required = match user.require {
-            Require::None => true,
-            Require::Ssl => client.io.is_secure() && by_tcp,
-            Require::X509 => certificate,
-        };
-        required && (certificate || !(self.certificate_required && by_tcp))
-    }
-}
-
-/// Takes the session into its schema, on a server: only that one knows whether the schema is there
-/// and may be used. The server's reply is the reply to the login.
-async fn enter(
-    client: &mut Client,
-    session: &mut Session,
-    stack: &mut Stack,
-    schema: Vec<u8>,
-    info: Vec<u8>,
-    seq: u8,
-) -> Result<(), Error> {
-    let schema = Bytes::from(schema);
-    session.update(|view| {
-        view.schema = Some(schema.clone());
-        view.current_schema = Some(schema.clone());
-    });
-    let command = Command::new(session.clone(), CommandCode::INIT_DB, &schema);
-    let command = command.asked_by(LOGIN);
-    let answer = match call(stack, command).await.map(Reply::into_outcome) {
-        Ok(Outcome::Body(body)) => body.collect(LIMIT).await,
-        Ok(Outcome::Handover(_)) => Err(Error::filter("handed over before the login was complete")),
-        Err(error) => Err(error),
-    };
-    match answer {
-        Ok(answer) => {
-            let payload = answer.end.packet.get(HEADER_LEN..).unwrap_or_default();
-            match OkPacket::decode(payload, session.capabilities) {
-                Ok(ok) if !info.is_empty() => {
-                    let mut payload = BytesMut::new();
-                    OkPacket { info, ..ok }.encode(&mut payload, session.capabilities);
-                    client.send(seq, &payload).await?;
-                }
-                _ => {
-                    client.send(seq, payload).await?;
-                }
-            }
-            if let Some(code) = answer.end.error {
-                return Err(Error::client(format!("the server refuses the schema: error {code}")));
-            }
-            session.set_status(answer.end.status.unwrap_or(Status::AUTOCOMMIT));
-            Ok(())
-        }
-        Err(error) => {
-            let code = ErrorCode { code: error.code(), sqlstate: error.sqlstate() };
-            refuse(client, seq, &ErrPacket::new(code, error.message())).await?;
-            Err(error)
-        }
-    }
-}
-
-/// How both sides compress, if they do. A level that there is not is refused.
-pub(super) async fn compression(
-    client: &mut Client,
-    request: &LoginRequest,
-    greeting: &Greeting,
-    seq: u8,
-) -> Result<Option<Method>, Error> {
-    let agreed = request.capabilities.intersection(greeting.capabilities);
-    match Method::agreed(agreed, request.zstd_level) {
-        Ok(method) => Ok(method),
-        Err(_) => {
-            let text = "Invalid zstd compression level for algorithm 'zstd'.";
-            let refusal = ErrPacket::new(WRONG_COMPRESSION_LEVEL, text);
-            Err(denied(client, seq, &refusal).await)
-        }
     }
 }

@@ -24,7 +24,7 @@ use bytes::{Bytes, BytesMut};
 use chain::{
     Error, Hostgroup, HostgroupId, Session, Stack, Topology,
     error::code,
-    facts::Target,
+    facts::{StickyMode, Target},
     session::{Peer, View},
 };
 use std::sync::Arc;
@@ -87,6 +87,7 @@ impl Entrance {
             attributes: request.attributes.clone(),
             hostgroup: relay.hostgroup,
             transaction_persistent: true,
+            sticky: StickyMode::Off,
             fast_forward: false,
             topology: Arc::new(alone(&target)),
         });
@@ -106,7 +107,7 @@ impl Entrance {
         let link = server.enter(&session, &account, &home);
         let stack = bottom(context, link, account, id, &target);
         if let Some(method) = compression {
-            client.compress(method);
+            client.compress(method, capabilities);
         }
         let relayed = Some(Relayed { home, target });
         let greeted = Greeted { greeting, tls };

@@ -95,7 +95,8 @@ impl Compressed {
         ready!(self.poll_drain(cx))?;
         let plain = &plain[..plain.len().min(CHUNK)];
         let Self { codec, out, .. } = self;
-        CONTEXTS.with_borrow_mut(|contexts| codec.encode(contexts, plain, out));
+        let encoded = CONTEXTS.with_borrow_mut(|contexts| codec.encode(contexts, plain, out));
+        encoded.map_err(io::Error::other)?;
         match self.poll_drain(cx) {
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             // They are taken: the next write, or the flush, waits for the rest.
@@ -169,13 +170,16 @@ mod tests {
         io::{AsyncReadExt, AsyncWriteExt},
         net::UnixStream,
     };
-    use wire::packet::{Message, put_packet, take_message};
+    use wire::{
+        Capabilities,
+        packet::{Message, put_packet, take_message},
+    };
 
     fn pair() -> (Stream, Stream) {
         let (client, server) = UnixStream::pair().expect("a pair of sockets");
         let (mut client, mut server) = (Stream::from(client), Stream::from(server));
         client.compress(Method::ZLIB, End::Client, BytesMut::new());
-        server.compress(Method::ZLIB, End::Server, BytesMut::new());
+        server.compress(Method::ZLIB, End::Server(Capabilities::EMPTY), BytesMut::new());
         (client, server)
     }
 
@@ -293,7 +297,7 @@ mod tests {
         let (below, _peer) = UnixStream::pair().expect("a pair of sockets");
         let mut server = Stream::from(below);
         let ahead = BytesMut::from(&b"\x05\0\0\0\0\0\0\x01\0\0\0\x0E"[..]);
-        server.compress(Method::ZSTD, End::Server, ahead);
+        server.compress(Method::ZSTD, End::Server(Capabilities::EMPTY), ahead);
         assert!(server.has_news());
         assert_eq!(message(&mut server).await, Message::new(0, b"\x0E"));
     }

@@ -1,11 +1,11 @@
 //! Any bytes, in any dialect: spans are in order, doubt is never a read, a second statement is seen,
-//! a digest is no longer than it may be.
+//! a digest is no longer than it may be, a comment is whole.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use sql::{
-    Charset, Dialect, Lexer, Server, Vendor, connection_ids, digest, kill, may_name_connection_id,
-    peek, statement,
+    Charset, Dialect, Lexer, Server, Vendor, comments, connection_ids, digest, kill,
+    may_name_connection_id, peek, statement,
 };
 
 fuzz_target!(|input: (u8, u8, &[u8])| {
@@ -19,11 +19,22 @@ fuzz_target!(|input: (u8, u8, &[u8])| {
         end = token.end;
     }
 
+    // Found as the lexer finds them, and each is whole.
+    let mut end = 0;
+    for comment in comments(text, dialect) {
+        assert!(end <= comment.span.start && comment.span.end <= text.len());
+        assert!(comment.span.start < comment.inner.start && comment.inner.end <= comment.span.end);
+        assert!(comment.inner.start <= comment.inner.end);
+        end = comment.span.end;
+    }
+
     peek(text);
     assert!(digest(text, dialect, usize::from(version)).text.len() <= usize::from(version));
     let ids = connection_ids(text, dialect);
     assert!(may_name_connection_id(text) || (ids.read.is_empty() && !ids.assigned));
     assert!(kill(text, dialect).is_none_or(|found| text.get(found.span).is_some()));
+    sql::reading(text, dialect, flags & 128 != 0);
+    sql::is_repeatable(text, dialect);
     let found = statement(text, dialect);
     assert!(!(lexer.is_doubtful() && found.any_server()));
     assert!(!(found.multi && found.any_server()));
@@ -45,5 +56,6 @@ fn dialect(flags: u8, version: u8) -> Dialect {
             2 => Charset::Sjis,
             _ => Charset::Big5,
         },
+        unsure: flags & 64 != 0,
     }
 }

@@ -27,6 +27,7 @@ fn any_dialect() -> impl Strategy<Value = Dialect> {
             no_backslash_escapes,
             server,
             charset,
+            unsure: false,
         },
     )
 }

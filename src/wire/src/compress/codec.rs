@@ -1,11 +1,12 @@
 //! One connection's frames, both ways.
 
 use super::{
-    CompressError, Contexts, HEADER_LEN, Header, MAX_FRAME, MIN_COMPRESS, Method,
+    CompressError, Contexts, Header, MAX_FRAME, MIN_COMPRESS, Method, WHOLE,
     ids::Ids,
     packets::{Next, Walk},
+    rest::Rest,
 };
-use crate::packet;
+use crate::{Capabilities, packet::HEADER_LEN};
 use bytes::{Buf, BytesMut};
 
 /// Which end of the connection this is. Either may go ahead: commands may be sent, and received,
@@ -14,15 +15,19 @@ use bytes::{Buf, BytesMut};
 pub enum End {
     /// It sends commands.
     Client,
-    /// It receives commands.
-    Server,
+    /// It receives commands. The replies have the form of a connection with these capabilities.
+    Server(Capabilities),
 }
 
 /// Makes frames of plain packets and plain packets of frames, from the first command on.
 pub struct Codec {
     method: Method,
+    /// Frames end where packets end: see [`WHOLE`].
+    whole: bool,
     incoming: Walk,
     outgoing: Walk,
+    /// The second frame of a packet that takes two, if it is at work.
+    rest: Option<Rest>,
     ids: Ids,
 }
 
@@ -31,33 +36,75 @@ impl Codec {
     #[must_use]
     pub fn new(method: Method, end: End) -> Self {
         let (incoming, outgoing) = (Walk::default(), Walk::default());
-        Self { method, incoming, outgoing, ids: Ids::new(end) }
+        let whole = end != End::Client;
+        Self { method, whole, incoming, outgoing, rest: None, ids: Ids::new(end) }
     }
 
     /// Appends the frames of `plain`, which is cut anywhere: each of at most [`MAX_FRAME`] bytes,
-    /// and a new one for every command or reply. Up to four bytes of a packet of which no more is
-    /// known wait for the next call.
-    pub fn encode(&mut self, contexts: &mut Contexts, plain: &[u8], out: &mut Vec<u8>) {
+    /// and a new one for every command or reply.
+    ///
+    /// Up to four bytes of a packet of which no more is known wait for the next call; at a server's
+    /// end up to [`WHOLE`] bytes, and the second frame of a packet that takes two waits for all of
+    /// it, unless the packet does not compress.
+    ///
+    /// # Errors
+    ///
+    /// [`CompressError::Failed`]; the connection is beyond use.
+    pub fn encode(
+        &mut self,
+        contexts: &mut Contexts,
+        plain: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), CompressError> {
         let joined = self.outgoing.rejoin(plain);
         let plain = joined.as_deref().unwrap_or(plain);
         // A frame's worth of bytes from `from` to `at` has been looked at.
         let (mut from, mut at) = (0, 0);
         while at < plain.len() {
+            let available = plain.len() - at;
             let Some(next) = self.outgoing.next(&plain[at..]) else { break };
             if let Next::Packet(header, first) = next {
+                let len = HEADER_LEN + header.len;
+                if self.whole && available < len.min(WHOLE) {
+                    break;
+                }
                 let first = self.outgoing.begins_message().then_some(first);
-                if first.is_some() && self.ids.begins(header) {
+                let begins = first.is_some() && self.ids.begins(header);
+                if begins || self.whole && (at - from + len > WHOLE || self.ids.stand_apart()) {
                     self.put(contexts, &plain[from..at], out);
                     from = at;
+                }
+                if begins {
                     self.ids.begin(first.flatten());
                 }
                 self.ids.sends(header, first);
                 self.outgoing.enter(header);
+                if self.whole && len > WHOLE {
+                    let head = &plain[at..at + self.outgoing.pass(WHOLE)];
+                    self.ids.passes(head);
+                    let shorter = self.put(contexts, head, out);
+                    self.rest = Some(self.begin_rest(contexts, len - WHOLE, shorter, out)?);
+                    at += head.len();
+                    from = at;
+                    continue;
+                }
             }
-            at += self.outgoing.pass(plain.len() - at);
+            let piece = &plain[at..at + self.outgoing.pass(available)];
+            self.ids.passes(piece);
+            at += piece.len();
+            if let Some(rest) = &mut self.rest {
+                if rest.add(contexts, piece, out)? {
+                    self.rest = None;
+                }
+                from = at;
+            }
         }
         self.put(contexts, &plain[from..at], out);
-        self.outgoing.hold(&plain[at..]);
+        match joined {
+            Some(joined) => self.outgoing.hold_rest(joined, at),
+            None => self.outgoing.hold(&plain[at..]),
+        }
+        Ok(())
     }
 
     /// Takes the next frame off `input` and gives its plain packets, which are cut anywhere; `None`
@@ -76,10 +123,10 @@ impl Codec {
         let Some(header) = Header::parse(input) else { return Ok(None) };
         let between = self.incoming.is_between_messages();
         self.ids.check(header.seq, between)?;
-        if input.len() < HEADER_LEN + header.len {
+        if input.len() < super::HEADER_LEN + header.len {
             return Ok(None);
         }
-        input.advance(HEADER_LEN);
+        input.advance(super::HEADER_LEN);
         let body = input.split_to(header.len);
         let plain = match header.plain_len {
             0 => body.to_vec(),
@@ -94,7 +141,8 @@ impl Codec {
     /// How many more bytes than those of `input` the frame at its front needs; 0 if it is whole.
     #[must_use]
     pub fn missing(input: &[u8]) -> usize {
-        let whole = Header::parse(input).map_or(HEADER_LEN, |header| HEADER_LEN + header.len);
+        let whole =
+            Header::parse(input).map_or(super::HEADER_LEN, |header| super::HEADER_LEN + header.len);
         whole.saturating_sub(input.len())
     }
 
@@ -105,16 +153,38 @@ impl Codec {
         self.incoming.is_between_messages()
     }
 
-    /// Appends frames of the exchange at work.
-    fn put(&mut self, contexts: &mut Contexts, plain: &[u8], out: &mut Vec<u8>) {
-        for plain in plain.chunks(MAX_FRAME) {
+    /// Appends frames of the exchange at work; `plain` begins with a packet, at a server's end.
+    /// Whether the last one has become shorter.
+    fn put(&mut self, contexts: &mut Contexts, plain: &[u8], out: &mut Vec<u8>) -> bool {
+        let renumbered = self.ids.renumbered(plain);
+        let mut shorter = false;
+        for plain in renumbered.as_deref().unwrap_or(plain).chunks(MAX_FRAME) {
             let long = plain.len() >= MIN_COMPRESS;
             let compressed = long.then(|| contexts.compress(self.method, plain)).flatten();
+            shorter = compressed.is_some();
             let plain_len = compressed.map_or(0, |_| plain.len());
             let body = compressed.unwrap_or(plain);
             let seq = self.ids.sends_frame(self.incoming.is_between_messages());
             out.extend(Header { len: body.len(), seq, plain_len }.to_bytes());
             out.extend_from_slice(body);
+        }
+        shorter
+    }
+
+    /// Begins the second frame of a packet, of `len` bytes. It is compressed if the first one has
+    /// become shorter by that.
+    fn begin_rest(
+        &mut self,
+        contexts: &mut Contexts,
+        len: usize,
+        shorter: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<Rest, CompressError> {
+        let seq = self.ids.sends_frame(self.incoming.is_between_messages());
+        if shorter && len >= MIN_COMPRESS {
+            Ok(Rest::compressed(contexts.lend(self.method, len)?, seq, len))
+        } else {
+            Ok(Rest::stored(seq, len, out))
         }
     }
 
@@ -124,9 +194,10 @@ impl Codec {
         let mut at = 0;
         while at < plain.len() {
             let Some(next) = self.incoming.next(&plain[at..]) else { break };
-            if let Next::Packet(header, _) = next {
+            if let Next::Packet(header, first) = next {
+                let id = self.ids.receives(header, first.copied());
                 self.incoming.enter(header);
-                plain[at + packet::HEADER_LEN - 1] = self.ids.receives();
+                plain[at + HEADER_LEN - 1] = id;
             }
             at += self.incoming.pass(plain.len() - at);
         }

@@ -1,6 +1,6 @@
 //! What the algorithms need to work, kept from one frame to the next.
 
-use super::{CompressError, Method};
+use super::{CompressError, Method, flow::Flow};
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use std::io;
 use zstd_safe::{CCtx, DCtx};
@@ -53,6 +53,36 @@ impl Contexts {
         (self.body.len() < plain.len()).then_some(&self.body)
     }
 
+    /// A context for one body of `len` plain bytes that come in pieces. Other connections of
+    /// the thread do without it until it is given back.
+    pub(super) fn lend(&mut self, method: Method, len: usize) -> Result<Flow, CompressError> {
+        match method {
+            Method::Zlib { level } => {
+                let kept = self.deflate.iter().position(|(of, _)| *of == level);
+                let mut deflate =
+                    kept.map_or_else(|| new_deflate(level), |at| self.deflate.swap_remove(at).1);
+                deflate.reset();
+                Ok(Flow::Zlib { level, deflate })
+            }
+            Method::Zstd { level } => {
+                let zstd = self.zstd.take().or_else(CCtx::try_create);
+                Flow::zstd(zstd.ok_or(CompressError::Failed)?, level, len)
+            }
+        }
+    }
+
+    /// Takes a lent context back, unless there is another one by now.
+    pub(super) fn give_back(&mut self, flow: Flow) {
+        match flow {
+            Flow::Zlib { level, deflate } => {
+                if self.deflate.iter().all(|(of, _)| *of != level) {
+                    self.deflate.push((level, deflate));
+                }
+            }
+            Flow::Zstd(zstd) => self.zstd = Some(zstd),
+        }
+    }
+
     /// A body uncompressed, which has to give `len` bytes; with zlib it may give less, and more may
     /// stand behind its end, since servers look at neither. Takes no more memory than those.
     pub(super) fn uncompress(
@@ -98,9 +128,12 @@ impl Contexts {
 
 fn deflate(kept: &mut Vec<(u8, Compress)>, level: u8) -> &mut Compress {
     let at = kept.iter().position(|(of, _)| *of == level).unwrap_or_else(|| {
-        let compression = Compression::new(u32::from(level.clamp(1, 9)));
-        kept.push((level, Compress::new(compression, true)));
+        kept.push((level, new_deflate(level)));
         kept.len() - 1
     });
     &mut kept[at].1
+}
+
+fn new_deflate(level: u8) -> Compress {
+    Compress::new(Compression::new(u32::from(level.clamp(1, 9))), true)
 }

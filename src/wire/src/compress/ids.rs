@@ -4,7 +4,10 @@ mod client;
 mod server;
 
 use super::{CompressError, End};
-use crate::{CommandCode, packet::Header};
+use crate::{
+    CommandCode,
+    packet::{HEADER_LEN, Header},
+};
 use client::Client;
 use server::Server;
 use std::collections::VecDeque;
@@ -12,7 +15,7 @@ use std::collections::VecDeque;
 /// The ids of one connection.
 pub(super) enum Ids {
     Client(Client),
-    Server(Server),
+    Server(Box<Server>),
 }
 
 /// What the packets at work in one direction are.
@@ -37,6 +40,7 @@ struct Turns {
 /// The ids with which a command's reply begins.
 #[derive(Clone, Copy, Default)]
 struct Turn {
+    code: Option<CommandCode>,
     frame: u8,
     packet: u8,
     /// How many frames the command has.
@@ -53,7 +57,7 @@ impl Ids {
     pub(super) fn new(end: End) -> Self {
         match end {
             End::Client => Self::Client(Client::new()),
-            End::Server => Self::Server(Server::new()),
+            End::Server(caps) => Self::Server(Box::new(Server::new(caps))),
         }
     }
 
@@ -74,11 +78,11 @@ impl Ids {
         }
     }
 
-    /// The id of the next packet that has come.
-    pub(super) fn receives(&mut self) -> u8 {
+    /// The id of the next packet that has come, with this header and first byte of its payload.
+    pub(super) fn receives(&mut self, header: Header, first: Option<u8>) -> u8 {
         match self {
-            Self::Client(ids) => ids.receives(),
-            Self::Server(ids) => ids.receives(),
+            Self::Client(ids) => ids.receives(header),
+            Self::Server(ids) => ids.receives(first.map(CommandCode)),
         }
     }
 
@@ -88,6 +92,12 @@ impl Ids {
             Self::Client(ids) => ids.begins(header),
             Self::Server(ids) => ids.begins(header),
         }
+    }
+
+    /// Whether the message that is about to be sent goes on with an exchange in a frame of its own:
+    /// what was sent before is complete, or the other side has had its turn.
+    pub(super) fn stand_apart(&self) -> bool {
+        matches!(self, Self::Server(ids) if ids.stands_apart())
     }
 
     /// That message does begin, with this byte.
@@ -105,6 +115,26 @@ impl Ids {
             Self::Client(ids) => ids.sends(header, first.is_some()),
             Self::Server(ids) => ids.sends(header, first.map(Option::<&u8>::copied)),
         }
+    }
+
+    /// These bytes of that packet, its header included, are sent next.
+    pub(super) fn passes(&mut self, bytes: &[u8]) {
+        if let Self::Server(ids) = self {
+            ids.passes(bytes);
+        }
+    }
+
+    /// Whole packets, and perhaps the beginning of one, with the ids that they have in frames;
+    /// `None` if those are the ones that they have.
+    pub(super) fn renumbered(&self, plain: &[u8]) -> Option<Vec<u8>> {
+        let Self::Server(ids) = self else { return None };
+        let ahead = ids.ahead().filter(|_| !plain.is_empty())?;
+        let (mut plain, mut at) = (plain.to_vec(), 0);
+        while let Some(header) = plain.get(at..).and_then(Header::parse) {
+            plain[at + HEADER_LEN - 1] = header.seq.wrapping_add(ahead);
+            at += HEADER_LEN + header.len;
+        }
+        Some(plain)
     }
 
     /// The id of the next frame that is sent; `between`: no message that comes is cut here.
@@ -126,7 +156,7 @@ impl Turns {
         if self.waiting.len() == MAX_TURNS {
             self.waiting.pop_front();
         }
-        self.waiting.push_back(Turn::default());
+        self.waiting.push_back(Turn { code, ..Turn::default() });
         Part::Command
     }
 
@@ -135,6 +165,13 @@ impl Turns {
         if let Some(turn) = self.waiting.back_mut() {
             turn.frame = next;
             turn.frames = turn.frames.saturating_add(1);
+        }
+    }
+
+    /// What the last command is, if that was not known when its first frame came.
+    fn name(&mut self, code: Option<CommandCode>) {
+        if let Some(turn) = self.waiting.back_mut() {
+            turn.code = turn.code.or(code);
         }
     }
 

@@ -34,9 +34,17 @@ impl Walk {
         Some(joined)
     }
 
-    /// Keeps bytes until more come: fewer than [`enough`] asks for.
+    /// Keeps bytes until more come.
     pub(super) fn hold(&mut self, bytes: &[u8]) {
         self.held.extend_from_slice(bytes);
+    }
+
+    /// Keeps what [`Walk::rejoin`] gave from `at` on until more come.
+    pub(super) fn hold_rest(&mut self, mut joined: Vec<u8>, at: usize) {
+        if at < joined.len() {
+            joined.drain(..at);
+            self.held = joined;
+        }
     }
 
     /// A packet begins if none is at work. `None` if it does and `bytes` are too few to tell.

@@ -2,6 +2,7 @@
 
 use bytes::BytesMut;
 use wire::{
+    Capabilities,
     compress::{Codec, CompressError, Contexts, End, Method},
     packet::put_packet,
 };
@@ -24,7 +25,7 @@ impl Side {
     /// The frames of `plain`, given in one piece.
     pub(crate) fn send(&mut self, plain: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
-        self.codec.encode(&mut self.contexts, plain, &mut out);
+        self.codec.encode(&mut self.contexts, plain, &mut out).unwrap();
         out
     }
 
@@ -45,7 +46,7 @@ impl Side {
 }
 
 pub(crate) fn pair(method: Method) -> (Side, Side) {
-    (Side::new(method, End::Client), Side::new(method, End::Server))
+    (Side::new(method, End::Client), Side::new(method, End::Server(Capabilities::EMPTY)))
 }
 
 /// Packets with these payloads, counted from `seq` on.
@@ -89,4 +90,42 @@ pub(crate) fn noise(len: usize) -> Vec<u8> {
         state as u8
     };
     (0..len).map(|_| next()).collect()
+}
+
+/// Sequence id and plain bytes of each frame, as they are in it.
+pub(crate) fn contents(method: Method, mut frames: &[u8]) -> Vec<(u8, Vec<u8>)> {
+    let mut found = Vec::new();
+    for (seq, len, plain_len) in headers(frames) {
+        let body = &frames[7..7 + len];
+        frames = &frames[7 + len..];
+        let mut plain = Vec::with_capacity(plain_len);
+        match method {
+            _ if plain_len == 0 => plain = body.to_vec(),
+            Method::Zlib { .. } => {
+                let finish = flate2::FlushDecompress::Finish;
+                let status = flate2::Decompress::new(true).decompress_vec(body, &mut plain, finish);
+                assert_eq!(status.unwrap(), flate2::Status::StreamEnd);
+            }
+            Method::Zstd { .. } => {
+                let promised = zstd_safe::get_frame_content_size(body).unwrap();
+                assert_eq!(promised, Some(plain_len as u64), "some clients go by that");
+                zstd_safe::decompress(&mut plain, body).unwrap();
+            }
+        }
+        assert!(plain_len == 0 || plain.len() == plain_len);
+        found.push((seq, plain));
+    }
+    found
+}
+
+/// How long each packet in `plain` is, with its header; the last one as far as it is there.
+pub(crate) fn lengths(mut plain: &[u8]) -> Vec<usize> {
+    let mut found = Vec::new();
+    while let Some(&[a, b, c, _]) = plain.first_chunk() {
+        let len = (4 + u32::from_le_bytes([a, b, c, 0]) as usize).min(plain.len());
+        found.push(len);
+        plain = &plain[len..];
+    }
+    assert!(plain.is_empty(), "a header is cut");
+    found
 }

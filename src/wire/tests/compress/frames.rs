@@ -1,7 +1,10 @@
 //! Single frames: as servers make them, and as nobody should.
 
 use super::bed::{METHODS, Side, frame, headers, noise, packets, pair, query};
-use wire::compress::{CompressError, End, MAX_FRAME, Method};
+use wire::{
+    Capabilities,
+    compress::{CompressError, End, MAX_FRAME, Method},
+};
 
 fn hex(digits: &str) -> Vec<u8> {
     let byte = |at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap();
@@ -10,14 +13,14 @@ fn hex(digits: &str) -> Vec<u8> {
 
 /// The body that one end makes of `plain`.
 fn body(method: Method, plain: &[u8]) -> Vec<u8> {
-    let frames = Side::new(method, End::Server).send(plain);
+    let frames = Side::new(method, End::Client).send(plain);
     assert_eq!(headers(&frames).len(), 1);
     frames[7..].to_vec()
 }
 
 /// What the server's end makes of the first frame.
 fn received(method: Method, frame: &[u8]) -> Result<Vec<u8>, CompressError> {
-    Side::new(method, End::Server).receive(frame)
+    Side::new(method, End::Server(Capabilities::EMPTY)).receive(frame)
 }
 
 /// `SELECT REPEAT('towpath ', 12) a`, answered by MySQL 9.7 with zstd and by MariaDB 10.11 with
@@ -130,7 +133,8 @@ fn after_an_error() {
         let mut contexts = wire::compress::Contexts::new();
         for _ in 0..3 {
             for (promised, good) in [(plain.len(), true), (499, false), (plain.len(), true)] {
-                let mut codec = wire::compress::Codec::new(method, End::Server);
+                let mut codec =
+                    wire::compress::Codec::new(method, End::Server(Capabilities::EMPTY));
                 let mut input = frame(0, promised, &body)[..].into();
                 assert_eq!(codec.decode(&mut contexts, &mut input).is_ok(), good);
             }

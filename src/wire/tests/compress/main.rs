@@ -4,5 +4,6 @@
 
 mod bed;
 mod conversations;
+mod cuts;
 mod frames;
 mod fuzz_body;

@@ -36,8 +36,7 @@ const NOTHING: &[&str] = &[];
 
 pub(super) const PYMYSQL: Driver = python("PyMySQL", "pymysql", NOTHING);
 pub(super) const MYSQLCLIENT: Driver = python("mysqlclient", "mysqlclient", ZLIB);
-// it compresses too, but gives up on rows that take three frames: docs/differences.md
-pub(super) const CONNECTOR_PYTHON: Driver = python("MySQL Connector/Python", "connector", NOTHING);
+pub(super) const CONNECTOR_PYTHON: Driver = python("MySQL Connector/Python", "connector", ZLIB);
 pub(super) const ASYNCMY: Driver = python("asyncmy", "asyncmy", NOTHING);
 pub(super) const NODE_MYSQL2: Driver =
     Driver::new("node mysql2", Language::Node, "node/mysql2.js", ZLIB);
@@ -49,9 +48,8 @@ pub(super) const PHP_PDO: Driver = Driver::new("PHP PDO", Language::Php, "php/pd
 pub(super) const PERL_DBD_MYSQL: Driver = perl("Perl DBD::mysql", "mysql");
 pub(super) const PERL_DBD_MARIADB: Driver = perl("Perl DBD::MariaDB", "MariaDB");
 pub(super) const GO: Driver = Driver::new("go-sql-driver", Language::Go, "go-session", NOTHING);
-// it compresses too, but wants the ids of packets as servers give them: docs/differences.md
 pub(super) const MYSQL_ASYNC: Driver =
-    Driver::new("mysql_async", Language::Rust, "mysql-async-session", NOTHING);
+    Driver::new("mysql_async", Language::Rust, "mysql-async-session", ZLIB);
 // its answer to caching_sha2_password is wrong, so that it is always asked for the password itself
 pub(super) const SQLX: Driver = Driver::new("sqlx", Language::Rust, "sqlx-session", NOTHING);
 pub(super) const DIESEL: Driver = Driver::new("diesel", Language::Rust, "diesel-session", NOTHING);

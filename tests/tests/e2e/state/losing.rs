@@ -8,6 +8,7 @@ on_both_vendors!(
     h50_what_cannot_be_true_ends_the_session,
     h52_the_schema_is_dropped,
     h86_an_idle_connection_is_replaced,
+    the_last_insert_id_is_not_made_up,
     h87_what_is_tied_is_not_replaced,
     what_ends_its_connection_ends_the_session,
 );
@@ -99,6 +100,24 @@ fn h86_an_idle_connection_is_replaced(cluster: &Cluster) -> Result<()> {
     ensure!(value(&mut client, "EXECUTE /* hg=1 */ p")? == "2");
     client.must("INSERT INTO t VALUES (1)")?;
     ensure!(value(&mut client, "SELECT COUNT(*) FROM t")? == "1");
+    client.quit()
+}
+
+fn the_last_insert_id_is_not_made_up(cluster: &Cluster) -> Result<()> {
+    let schema = cluster.schema()?;
+    let proxy = start(cluster)?;
+    let mut client = proxy.connect(&cluster.admin().schema(&schema.name))?;
+    client.must("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT)")?;
+    client.must("INSERT INTO t VALUES (NULL)")?;
+    let id = "SELECT LAST_INSERT_ID()";
+    ensure!(value(&mut client, id)? == "1");
+    let comment = format!("/* mark{} */", std::process::id());
+    kill(cluster, &mut client, &comment)?;
+    client.must("SELECT 1")?;
+    let reply = client.query(id)?;
+    ensure!(reply.error_code() == Some(9007), "{:?}", reply.error());
+    client.must("INSERT INTO t VALUES (NULL)")?;
+    ensure!(value(&mut client, id)? == "2");
     client.quit()
 }
 

@@ -1,6 +1,6 @@
 //! One connection in the place of another, for a session whose state is in a log.
 
-use super::{State, candidates};
+use super::{State, available};
 use crate::backend::{
     connection::{Closed, Interrupted},
     ids,
@@ -8,7 +8,9 @@ use crate::backend::{
 use chain::{
     Body, Command, End, Error, Reply, Result,
     error::CatchUpFailed,
-    facts::{FastForward, Lsn, Pin, RuleVerdict, SessionLog, Statement, Target},
+    facts::{
+        Affinity, FastForward, Hints, Lsn, Orders, Pin, RuleVerdict, SessionLog, Statement, Target,
+    },
 };
 use std::sync::atomic::Ordering::Relaxed;
 use tower::ServiceExt;
@@ -96,9 +98,16 @@ impl State {
             return None;
         }
         let lags = command.fact::<SessionLog>().is_some_and(|log| log.head() > held.head);
-        let retries = command.fact::<RuleVerdict>().and_then(|verdict| verdict.retries);
-        let retries = retries.filter(|_| is_read(command)).unwrap_or(0);
+        let retries = Orders::of(command).retries.filter(|_| is_read(command)).unwrap_or(0);
         (lags || retries > 0).then(|| Spare { command: again(command), retries })
+    }
+
+    /// Another server of the hostgroup than those that were tried.
+    fn other(&self, target: &Target, command: &Command, tried: &[u32]) -> Option<Target> {
+        let group = command.session().topology.hostgroup(target.hostgroup)?;
+        let others = available(group, None, self.shared.backends.health());
+        let server = others.into_iter().find(|server| !tried.contains(&server.id))?;
+        Some(Target { server: server.clone(), ..target.clone() })
     }
 
     /// Sends a command once more that has failed with `error` at `at`: to the same server on another
@@ -123,9 +132,7 @@ impl State {
                 let again = tried.is_empty();
                 tried.push(target.server.id);
                 if !again {
-                    let other = candidates(&target, command.session())
-                        .find(|other| !tried.contains(&other.server.id));
-                    let Some(other) = other else {
+                    let Some(other) = self.other(&target, &command, &tried) else {
                         self.lost = true;
                         return Err(error);
                     };
@@ -165,6 +172,12 @@ fn again(command: &Command) -> Command {
     if let Some(verdict) = command.fact::<RuleVerdict>() {
         // The mirror has its copy.
         copy.note(RuleVerdict { mirror: None, ..verdict.clone() });
+    }
+    if let Some(hints) = command.fact::<Hints>() {
+        copy.note(Hints { mirror: None, ..hints.clone() });
+    }
+    if let Some(affinity) = command.fact::<Affinity>() {
+        copy.note(affinity.clone());
     }
     if let Some(statement) = command.fact::<Statement>() {
         copy.note(statement.clone());

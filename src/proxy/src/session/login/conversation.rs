@@ -7,6 +7,7 @@ use crate::{
 use chain::{Error, Origin};
 use tokio_rustls::{TlsAcceptor, TlsStream};
 use wire::{
+    Capabilities,
     compress::{End, Method},
     err::{ErrPacket, codes},
     packet::{HEADER_LEN, Header, Message},
@@ -43,13 +44,13 @@ impl Client {
         }
     }
 
-    /// Goes on with compression, behind the OK.
-    pub(in crate::session) fn compress(&mut self, method: Method) {
+    /// Goes on with compression, behind the OK, on a connection with these capabilities.
+    pub(in crate::session) fn compress(&mut self, method: Method, caps: Capabilities) {
         let method = match method {
             Method::Zstd { level } => Method::Zstd { level: level.min(MAX_ZSTD_LEVEL) },
             zlib => zlib,
         };
-        self.io.compress(method, End::Server, self.read.split());
+        self.io.compress(method, End::Server(caps), self.read.split());
     }
 
     /// Goes on under TLS. Whatever came behind the request is part of the TLS handshake: nothing of

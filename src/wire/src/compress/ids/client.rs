@@ -9,6 +9,8 @@ pub(crate) struct Client {
     outgoing_frame: u8,
     /// The id of the next packet that comes.
     packet: u8,
+    /// The id that it has in its frame, if it counts on from the one before.
+    counted: u8,
     sending: Part,
     /// The packet that was sent last, if no frame has come since.
     sent: Option<Header>,
@@ -21,6 +23,7 @@ impl Client {
             incoming_frame: 0,
             outgoing_frame: 0,
             packet: 0,
+            counted: 0,
             sending: Part::More,
             sent: None,
             turns: Turns::default(),
@@ -57,7 +60,7 @@ impl Client {
                 if !goes_on
                     || self.turns.alone
                     || first.is_some_and(|id| {
-                        id != self.packet && (id == seq || id == turn.packet)
+                        id != self.counted && (id == seq || id == turn.packet)
                     }) =>
             {
                 self.packet = turn.packet;
@@ -68,7 +71,8 @@ impl Client {
         }
     }
 
-    pub(super) fn receives(&mut self) -> u8 {
+    pub(super) fn receives(&mut self, header: Header) -> u8 {
+        self.counted = header.seq.wrapping_add(1);
         let id = self.packet;
         self.packet = id.wrapping_add(1);
         id

@@ -2,9 +2,10 @@
 
 use super::{Part, Turns};
 use crate::{
-    CommandCode,
+    Capabilities, CommandCode,
     compress::CompressError,
     packet::{HEADER_LEN, Header},
+    reply::{ReplyScanner, Scan},
 };
 
 pub(crate) struct Server {
@@ -21,10 +22,17 @@ pub(crate) struct Server {
     /// A frame has come last, and not been sent.
     quiet: bool,
     turns: Turns,
+    caps: Capabilities,
+    /// Finds the results of the reply at work.
+    results: Option<ReplyScanner>,
+    /// The next message that is sent begins with a frame, and its ids at that one's.
+    apart: bool,
+    /// How much larger the ids of packets are in the frame at work than on a plain connection.
+    ahead: u8,
 }
 
 impl Server {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(caps: Capabilities) -> Self {
         Self {
             incoming_frame: 0,
             outgoing_frame: 0,
@@ -34,6 +42,10 @@ impl Server {
             ended: false,
             quiet: false,
             turns: Turns::default(),
+            caps,
+            results: None,
+            apart: false,
+            ahead: 0,
         }
     }
 
@@ -61,13 +73,19 @@ impl Server {
         match self.receiving {
             Part::Command => self.turns.frame(self.incoming_frame),
             Part::Silent => {}
-            Part::More => self.outgoing_frame = self.incoming_frame,
+            Part::More => {
+                self.outgoing_frame = self.incoming_frame;
+                self.apart = true;
+            }
         }
         self.quiet = true;
     }
 
-    pub(super) fn receives(&mut self) -> u8 {
+    pub(super) fn receives(&mut self, first: Option<CommandCode>) -> u8 {
         let id = self.packet;
+        if self.receiving == Part::Command && id == 0 {
+            self.turns.name(first);
+        }
         self.packet = id.wrapping_add(1);
         match self.receiving {
             Part::Command => self.turns.packet(self.packet),
@@ -88,8 +106,16 @@ impl Server {
     pub(super) fn begin(&mut self) {
         if let Some(turn) = self.turns.waiting.front() {
             self.outgoing_frame = turn.frame;
+            // A change of user is answered by a conversation.
+            let code = turn.code.filter(|code| *code != CommandCode::CHANGE_USER);
+            self.results = code.map(|code| ReplyScanner::new(code, self.caps));
+            self.apart = true;
             self.turns.take(0);
         }
+    }
+
+    pub(super) fn stands_apart(&self) -> bool {
+        self.apart
     }
 
     pub(super) fn sends(&mut self, header: Header, first: Option<Option<u8>>) {
@@ -97,6 +123,22 @@ impl Server {
         if let Some(first) = first {
             self.ended = matches!(first, Some(0xFE | 0xFF));
         }
+        if std::mem::take(&mut self.apart) {
+            self.ahead = self.outgoing_frame.wrapping_sub(header.seq);
+        }
+    }
+
+    pub(super) fn passes(&mut self, bytes: &[u8]) {
+        let Some(results) = &mut self.results else { return };
+        match results.scan(bytes) {
+            Ok(Scan::More | Scan::Upload { .. }) => self.apart |= results.at_next_result(),
+            // Nothing of it is kept between two commands, nor of what is no reply.
+            Ok(Scan::End { .. }) | Err(_) => self.results = None,
+        }
+    }
+
+    pub(super) fn ahead(&self) -> Option<u8> {
+        Some(self.ahead).filter(|ahead| *ahead > 0)
     }
 
     pub(super) fn sends_frame(&mut self, between: bool) -> u8 {
