@@ -65,7 +65,7 @@ impl Throwaway {
 
     /// A server with these lines in its configuration.
     pub fn start_with(vendor: Vendor, settings: &str) -> Result<Self> {
-        Self::start_in(vendor, TempDir::with_prefix("towpath-srv-")?, None, settings)
+        Self::start_in(vendor, TempDir::with_prefix("towpath-srv-")?, None, settings, "1")
     }
 
     /// A server whose temporary files are on a small disk, where tables can be too
