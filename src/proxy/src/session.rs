@@ -174,7 +174,7 @@ async fn run(
                 }
                 context.metrics.took(started.elapsed());
                 if let Some(watch) = &mut watch {
-                    watch.ended(end.error.map(u16::from), client.sent);
+                    watch.ended(end.error, client.sent);
                 }
                 return Ok(match closes || end.error.is_some() {
                     true => Answered::PerhapsClosed,

@@ -35,7 +35,7 @@ server = [
 chain.main.session = [{ use = "parse" }, { use = "rules", rules = "rules.toml" }, { use = "route" }]
 "#;
 
-const RULES: &str = "[[rule]]\nid = 1\nmatch_pattern = '^SELECT'\napply = true\n";
+const RULES: &str = "[[rule]]\nrule_id = 1\nmatch_pattern = '^SELECT'\napply = true\n";
 
 /// How long anything that must come may take before a test fails.
 const LIMIT: Duration = Duration::from_secs(30);
