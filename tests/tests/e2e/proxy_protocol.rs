@@ -33,9 +33,10 @@ fn v1(client: &str) -> Vec<u8> {
 }
 
 fn v2(client: &str) -> Vec<u8> {
-    let (from, to) = (SocketAddr::new(client.parse().unwrap(), 51234), "192.0.2.1:3306");
+    let from = SocketAddr::new(client.parse().expect("an address"), 51234);
+    let to = SocketAddr::from(([192, 0, 2, 1], 3306));
     let mut header = BytesMut::new();
-    encode(Source::Tcp { from, to: to.parse().unwrap() }, &mut header);
+    encode(Source::Tcp { from, to }, &mut header);
     header.to_vec()
 }
 
