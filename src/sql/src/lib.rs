@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! text ──▶ Lexer ──▶ tokens ──▶ statement() ──▶ Statement { verb, class, needs, multi, ... }
-//!   └────▶ peek() ──▶ Verb                      (nothing but the first keyword)
+//!   ├────▶ peek() ──▶ Verb                      (nothing but the first keyword)
+//!   └────▶ session_command() ──▶ Effect         (what it does to its session)
 //! ```
 //!
 //! Texts are bytes: they come in any charset, and nothing here panics on any of them, allocates in
@@ -32,6 +33,7 @@ mod lexer;
 mod reading;
 mod repeatable;
 mod scan;
+pub mod session;
 mod statement;
 mod verb;
 mod words;
@@ -45,5 +47,6 @@ pub use kill::{Kill, kill};
 pub use lexer::{Kind, Lexer, Token};
 pub use reading::{Change, Reading, reading};
 pub use repeatable::is_repeatable;
+pub use session::session_command;
 pub use statement::{Span, Statement, statement};
 pub use verb::{Verb, peek};

@@ -50,6 +50,7 @@ mod queries;
 mod ready;
 mod relay;
 mod rules;
+mod session_commands;
 mod sessions;
 mod slow;
 mod state;
