@@ -19,6 +19,7 @@ use bytes::BytesMut;
 use channel::Channel;
 use std::{
     io::{ErrorKind, Read, Write},
+    net::{Ipv4Addr, TcpStream},
     time::Duration,
 };
 use wire::{Capabilities, CommandCode, Greeting, ReplyScanner, Scan, packet};
@@ -47,6 +48,14 @@ impl Client {
     /// No connection, or an ERR packet: the error's text is then `ERR code (SQLSTATE): message`.
     pub fn connect(address: &str, login: &Login) -> Result<Self> {
         handshake::connect(address, login, &mut Vec::new())
+    }
+
+    /// A TCP connection from this loopback address, without a login.
+    pub fn connect_raw(address: &str, source: Ipv4Addr) -> Result<TcpStream> {
+        match Channel::connect_from(Some(source), address)? {
+            Channel::Tcp(stream) => Ok(stream),
+            _ => bail!("{address} is not TCP's"),
+        }
     }
 
     /// Like [`Client::connect`]; notes the first byte of each packet that came after the greeting.

@@ -187,6 +187,14 @@ impl Proxy {
 
     /// The body of `GET path` from the admin address.
     pub fn get(&self, path: &str) -> Result<String> {
+        match self.ask(path)? {
+            (200, body) => Ok(body),
+            (status, body) => bail!("{path}: {status} {body}"),
+        }
+    }
+
+    /// Status and body of the answer to `GET path` from the admin address.
+    pub fn ask(&self, path: &str) -> Result<(u16, String)> {
         let mut stream = TcpStream::connect(self.admin)?;
         stream.set_read_timeout(Some(wait::LIMIT))?;
         let request = format!("GET {path} HTTP/1.1\r\nHost: towpath\r\nConnection: close\r\n\r\n");
@@ -194,10 +202,8 @@ impl Proxy {
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
         let (head, body) = answer.split_once("\r\n\r\n").context("no end of the headers")?;
-        if !head.starts_with("HTTP/1.1 200") {
-            bail!("{path}: {head}");
-        }
-        Ok(body.to_owned())
+        let status = head.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.split(' ').next());
+        Ok((status.context("no HTTP/1.1")?.parse()?, body.to_owned()))
     }
 
     /// What comes of posting JSON to the admin address: the status, and the body.

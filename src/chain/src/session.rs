@@ -5,7 +5,11 @@ use crate::{
     topology::{HostgroupId, Topology},
 };
 use bytes::Bytes;
-use std::{net::IpAddr, ops::Deref, sync::Arc};
+use std::{
+    net::{IpAddr, SocketAddr},
+    ops::Deref,
+    sync::Arc,
+};
 use wire::{attributes::Attributes, capability::Capabilities, status::Status};
 
 /// A read-only snapshot of one client session.
@@ -31,8 +35,11 @@ pub struct View {
     /// The schema that the session is in, as far as the proxy can know it: what the server says
     /// (session tracking), else what USE and COM_INIT_DB name.
     pub current_schema: Option<Bytes>,
-    /// Where the client connected from.
+    /// Where the client connected from, as a load balancer in front says where it is trusted.
     pub peer: Peer,
+    /// The TCP address that the client connected to, which is the load balancer's where one says
+    /// so; `None` for a unix socket.
+    pub destination: Option<SocketAddr>,
     /// The listener's address, as configured.
     pub listener: Arc<str>,
     /// Port the client connected to; 0 for a unix socket.

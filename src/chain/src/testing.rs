@@ -32,6 +32,7 @@ pub fn session_of(topology: Topology) -> Session {
         schema: None,
         current_schema: None,
         peer: Peer::Tcp([127, 0, 0, 1].into(), 4711),
+        destination: None,
         listener: "127.0.0.1:6033".into(),
         port: 6033,
         capabilities: Capabilities::PROTOCOL_41 | Capabilities::TRANSACTIONS,

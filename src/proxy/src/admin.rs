@@ -1,7 +1,9 @@
 //! The admin port: what the proxy does, for machines and for people with curl.
 //!
-//! `GET /metrics` is Prometheus' text format, `GET /status` and `GET /servers` JSON.
+//! `GET /metrics` is Prometheus' text format, `GET /status` and `GET /servers` JSON; `GET /live` and
+//! `GET /ready` are for whoever starts the proxy.
 
+mod probes;
 mod servers;
 
 use crate::{
@@ -15,9 +17,10 @@ use axum::{
     http::header::CONTENT_TYPE,
     routing::{get, post},
 };
+use chain::HostgroupId;
 use serde::Serialize;
-use std::{net::SocketAddr, sync::Arc, time::Instant};
-use tokio::net::TcpListener;
+use std::{collections::BTreeSet, net::SocketAddr, sync::Arc, time::Instant};
+use tokio::{net::TcpListener, sync::Mutex};
 use tokio_util::sync::CancellationToken;
 
 /// What the admin port shows.
@@ -27,6 +30,10 @@ pub(crate) struct Facts {
     pub(crate) listeners: Vec<ListenerStatus>,
     pub(crate) started: Instant,
     pub(crate) draining: Arc<Signal>,
+    /// Those that sessions begin in.
+    pub(crate) hostgroups: BTreeSet<HostgroupId>,
+    /// Locked while servers are asked for `/ready`.
+    pub(crate) asking: Mutex<()>,
 }
 
 /// The answer to `GET /status`.
@@ -76,6 +83,8 @@ pub(crate) async fn serve(
     let routes = Router::new()
         .route("/metrics", get(metrics))
         .route("/status", get(status))
+        .route("/live", get(probes::live))
+        .route("/ready", get(probes::ready))
         .route("/servers", get(servers::all))
         .route("/servers/{name}/state", post(servers::order))
         .with_state(Arc::new(facts));

@@ -36,11 +36,18 @@ use link::Link;
 use schema::Schema;
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
+    net::IpAddr,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     time::{Duration, Instant},
 };
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
-use wire::{attributes::Attributes, auth::NONCE_LEN, capability::Capabilities, greeting::Greeting};
+use wire::{
+    attributes::Attributes, auth::NONCE_LEN, capability::Capabilities, greeting::Greeting,
+    proxy_protocol::Source,
+};
 
 /// All servers, by [`Server::id`].
 pub(crate) struct Backends {
@@ -56,6 +63,8 @@ pub(crate) struct Backend {
     endpoint: Endpoint,
     /// How the server last greeted a connection, without what differs from one to the next.
     greeted: ArcSwapOption<Greeting>,
+    /// It was there when it was last tried.
+    answered: AtomicBool,
     settings: config::Backend,
     /// Locked when a session takes its connection and when it gives it back, never in between.
     idle: Mutex<Vec<Idle>>,
@@ -79,6 +88,8 @@ pub(crate) struct Key {
     pub(crate) user: Arc<str>,
     pub(crate) capabilities: Capabilities,
     pub(crate) collation: u16,
+    /// The client's host, where the server was told it by a header: it goes by that.
+    pub(crate) client: Option<IpAddr>,
 }
 
 struct Idle {
@@ -87,7 +98,7 @@ struct Idle {
 }
 
 impl Key {
-    pub(crate) fn of(session: &Session, account: &Account) -> Self {
+    pub(crate) fn of(session: &Session, account: &Account, backend: &Backend) -> Self {
         let shared = Capabilities::WIRE_FORMAT | Capabilities::BEHAVIOUR;
         // Its absence tells MariaDB that extended capabilities follow.
         let shared = shared | Capabilities::LONG_PASSWORD;
@@ -95,6 +106,10 @@ impl Key {
             user: account.user.clone(),
             capabilities: session.capabilities & shared,
             collation: session.collation,
+            client: match identity::source(session.peer, session.destination) {
+                Source::Tcp { from, .. } if backend.endpoint.sends_header => Some(from.ip()),
+                _ => None,
+            },
         }
     }
 }
@@ -136,6 +151,7 @@ impl Backend {
         Ok(Self {
             endpoint: Endpoint::new(config, tcp)?,
             greeted: ArcSwapOption::empty(),
+            answered: AtomicBool::new(false),
             hostgroup: HostgroupId(config.hostgroup),
             settings: settings.clone(),
             idle: Mutex::default(),
@@ -164,6 +180,17 @@ impl Backend {
         }
     }
 
+    /// Whether it was there when it was last tried.
+    pub(crate) fn has_answered(&self) -> bool {
+        self.answered.load(Relaxed)
+    }
+
+    /// Notes whether an attempt has found it there. What a server refuses, it has answered.
+    fn tried<T>(&self, attempt: &Result<T, ConnectError>) {
+        let failed = matches!(attempt, Err(ConnectError::Io(_) | ConnectError::Timeout(_)));
+        self.answered.store(!failed, Relaxed);
+    }
+
     /// Reads the certificates again, if they have changed or that is asked for.
     pub(crate) fn renew(&self, asked: bool) {
         self.endpoint.renew(asked);
@@ -190,7 +217,8 @@ impl Backend {
         enters: bool,
     ) -> Result<Link, ConnectError> {
         let schema = session.schema.as_ref().filter(|_| !enters);
-        let (key, attributes) = (Key::of(session, account), attributes(session));
+        let source = identity::source(session.peer, session.destination);
+        let (key, attributes) = (Key::of(session, account, self), attributes(session));
         let room = loop {
             // Made before the look at the idle ones, so that none comes back unseen.
             let returned = self.returned.notified();
@@ -202,7 +230,7 @@ impl Backend {
                 break room;
             }
         };
-        let opened = connect::open(self, key, account, attributes, room);
+        let opened = connect::open(self, key, account, source, attributes, room);
         let opened = self.in_time(opened).await;
         self.met(&opened);
         let mut link = opened?;
@@ -213,6 +241,7 @@ impl Backend {
     /// Notes how an attempt to connect has ended.
     fn met<T>(&self, attempt: &Result<T, ConnectError>) {
         self.metrics.connected(attempt.is_ok());
+        self.tried(attempt);
         match attempt {
             Ok(_) => self.pulse.reached(),
             Err(error) if is_dead(error) => self.pulse.unreachable(format!("connect: {error}")),

@@ -12,6 +12,7 @@ mod limits;
 mod load;
 mod monitor;
 mod part;
+mod proxy_protocol;
 mod schema;
 mod tables;
 mod tcp;
@@ -24,6 +25,7 @@ pub use address::Address;
 pub use cluster::Cluster;
 pub use limits::Limits;
 pub use monitor::{Monitor, MonitorTable};
+pub use proxy_protocol::{Network, ProxyProtocol};
 pub use tables::{
     Admin, AuthPlugin, Backend, ClientCertificate, Compression, Hostgroup, Listener, ListenerTls,
     ListenerTlsMode, Log, LogFormat, LoginBy, Server, ServerCompression, ServerTls, ServerTlsMode,

@@ -25,4 +25,4 @@ mod tls;
 mod users;
 
 pub use runtime::{Proxy, StartError};
-pub use tls::TlsError;
+pub use tls::{Renewal, TlsError};

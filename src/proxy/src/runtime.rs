@@ -22,22 +22,21 @@ use crate::{
         budget::Budget,
         login::{Entrance, ProcessKey},
         relay::Relay,
+        slow::SlowLog,
     },
     signal::Signal,
-    tls::{TlsError, renewal},
+    tls::{Renewal, TlsError, renewal},
     users::Users,
 };
 use chain::{HostgroupId, Server, Topology, topology};
 use clients::accept;
 use std::{
+    collections::BTreeSet,
     io,
     sync::Arc,
     time::{Duration, Instant},
 };
-use tokio::{
-    net::TcpListener,
-    sync::{Notify, Semaphore},
-};
+use tokio::{net::TcpListener, sync::Semaphore};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// A proxy whose sockets are bound and that has not begun to serve.
@@ -48,7 +47,7 @@ pub struct Proxy {
     common: Arc<Common>,
     shutdown: config::Shutdown,
     monitor: config::Monitor,
-    renewal: Arc<Notify>,
+    renewal: Arc<Renewal>,
 }
 
 /// Why a proxy cannot start.
@@ -119,8 +118,10 @@ impl Proxy {
         });
         let model = Arc::new(Model::new(&backends, &config.users));
         let mirrors = Mirrors::new(&backends, &config.backend, &metrics);
+        let hostgroups = needed(&config.users, &config.listeners);
         let users = Arc::new(Users::new(config.users));
         let key = Arc::<ProcessKey>::default();
+        let slow = SlowLog::of(config.log.slow_queries).map(Arc::new);
         let mut doors = Vec::new();
         for listener in &config.listeners {
             let at = |e| StartError::Bind(listener.address.to_string(), e);
@@ -137,6 +138,7 @@ impl Proxy {
                     settings: config.backend.clone(),
                     sessions: common.ids.clone(),
                     mirrors: mirrors.clone(),
+                    tells_statement: slow.is_some(),
                 }),
                 topology: topology.clone(),
                 metrics: metrics.clone(),
@@ -144,6 +146,7 @@ impl Proxy {
                     .unwrap_or(usize::MAX),
                 max_statements: config.limits.max_prepared_statements,
                 wait_timeout: config.limits.wait_timeout,
+                slow: slow.clone(),
                 draining: common.draining.clone(),
             });
             doors.push(Door { acceptor, entrance, context });
@@ -162,6 +165,8 @@ impl Proxy {
             listeners: listeners.collect(),
             started: Instant::now(),
             draining: common.draining.clone(),
+            hostgroups,
+            asking: tokio::sync::Mutex::default(),
         };
         let renewal = Arc::default();
         let Config { shutdown, monitor, .. } = config;
@@ -174,9 +179,9 @@ impl Proxy {
         self.doors.iter().map(|door| door.acceptor.local()).collect()
     }
 
-    /// Notified, it makes the proxy read all its certificates again. Those whose files change are
-    /// read again by themselves.
-    pub fn renewal(&self) -> Arc<Notify> {
+    /// Makes the proxy read all its certificates again. Those whose files change are read again by
+    /// themselves.
+    pub fn renewal(&self) -> Arc<Renewal> {
         self.renewal.clone()
     }
 
@@ -229,6 +234,12 @@ impl Proxy {
         let _ = admin.await;
         tracing::info!("stopped");
     }
+}
+
+/// The hostgroups that a session may begin in.
+fn needed(users: &[config::User], listeners: &[config::Listener]) -> BTreeSet<HostgroupId> {
+    let listeners = listeners.iter().filter_map(|listener| listener.hostgroup);
+    users.iter().map(|user| user.hostgroup).chain(listeners).map(HostgroupId).collect()
 }
 
 pub(crate) fn topology(config: &Config) -> Topology {
@@ -293,6 +304,7 @@ fn entrance(
         users: users.clone(),
         relay: hostgroup(LoginBy::Server).map(|hostgroup| Relay { hostgroup }),
         untouched: hostgroup(LoginBy::Untouched),
+        proxied: listener.proxy_protocol.clone(),
         key: key.clone(),
         tls: renewal::listener(listener)?,
         tls_required: listener.tls.mode == ListenerTlsMode::Require,

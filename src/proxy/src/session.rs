@@ -4,10 +4,12 @@ mod attend;
 pub(crate) mod budget;
 mod client;
 mod deliver;
+pub(crate) mod header;
 pub(crate) mod login;
 mod next;
 pub(crate) mod relay;
 mod schema;
+pub(crate) mod slow;
 mod statements;
 
 pub(crate) use client::Client;
@@ -32,6 +34,7 @@ use chain::{
 };
 use deliver::{Delivery, deliver};
 use futures_util::FutureExt;
+use slow::SlowLog;
 use sql::{Dialect, Verb};
 use statements::Statements;
 use std::{
@@ -58,6 +61,8 @@ pub(crate) struct Context {
     pub(crate) max_statements: u32,
     /// How long a client may be logged in without a command.
     pub(crate) wait_timeout: Duration,
+    /// Where slow commands are told of, if they are.
+    pub(crate) slow: Option<Arc<SlowLog>>,
     /// Given when the proxy is about to end: no new work begins.
     pub(crate) draining: Arc<Signal>,
 }
@@ -148,6 +153,7 @@ async fn run(
     };
     let schema = schema::Asked::by(&command);
     let closes = asks_to_close(&command);
+    let mut watch = context.slow.as_ref().map(|slow| slow.watch(&command, started));
     let patience = Patience::of(&context.shared.settings);
     let Some(reply) = client.attended(patience, call(stack, command)).await else {
         return Err(Ended::Client(Error::client(Gone)));
@@ -156,6 +162,9 @@ async fn run(
         Ok(reply) if reply.is_handover() => return Err(leave(session, statements, reply)),
         reply => reply,
     };
+    if let (Some(watch), Ok(reply)) = (&mut watch, &reply) {
+        watch.served(reply);
+    }
     let error = match reply.map(Reply::into_outcome) {
         Ok(Outcome::Body(body)) => match deliver(client, change.watch(body), patience).await {
             Delivery::Ended(end) => {
@@ -165,6 +174,9 @@ async fn run(
                     session.set_status(status);
                 }
                 context.metrics.took(started.elapsed());
+                if let Some(watch) = &mut watch {
+                    watch.ended(end.error, client.sent);
+                }
                 return Ok(match closes || end.error.is_some() {
                     true => Answered::PerhapsClosed,
                     false => Answered::Well,
@@ -181,6 +193,9 @@ async fn run(
         Err(error) => error,
     };
     context.metrics.error(error.origin());
+    if let Some(watch) = &mut watch {
+        watch.ended(Some(error.code()), 0);
+    }
     // A server that closes behind such a reply has closed because of it. Its client would see the end
     // of the connection, also with a command that is on its way already.
     let was_closed = (before == Answered::PerhapsClosed && error.cause::<Closed>().is_some())

@@ -10,6 +10,7 @@ use socket2::SockRef;
 use std::{
     io::{self, IoSlice},
     mem::MaybeUninit,
+    net::SocketAddr,
     pin::Pin,
     task::{Context, Poll},
 };
@@ -54,6 +55,13 @@ impl Stream {
             Self::Tls { .. } => Channel::Tls,
             Self::Tcp { .. } | Self::Ahead { .. } | Self::Closed => Channel::Open,
         }
+    }
+
+    /// The address of this end, of TCP without anything on top.
+    pub(crate) fn local(&self) -> Option<SocketAddr> {
+        let Self::Tcp { io } = self else { return None };
+        let address = io.local_addr().ok()?;
+        Some(SocketAddr::new(address.ip().to_canonical(), address.port()))
     }
 
     /// Whether it is a unix socket.

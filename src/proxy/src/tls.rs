@@ -5,6 +5,7 @@
 pub(crate) mod renewal;
 mod watched;
 
+pub use renewal::Renewal;
 pub(crate) use watched::Watched;
 
 use rustls::{

@@ -90,6 +90,7 @@ fn session(
         schema: schema.clone(),
         current_schema: schema,
         peer,
+        destination: None,
         listener: listener.address.to_string().into(),
         port: listener.address.port().unwrap_or(0),
         capabilities: Capabilities::PROTOCOL_41 | Capabilities::TRANSACTIONS,

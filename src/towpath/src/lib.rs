@@ -19,6 +19,7 @@ mod cli;
 mod demo;
 mod explain;
 mod log;
+mod notify;
 mod serve;
 mod signals;
 

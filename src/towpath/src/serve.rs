@@ -3,6 +3,7 @@
 //! A file that is good may still not start: addresses may be taken and keys unreadable. Such a
 //! reason is one line on standard error, like all that is not the log.
 
+use crate::notify::Manager;
 use crate::signals::{self, Second};
 use crate::{check, log};
 use anyhow::Result;
@@ -11,6 +12,7 @@ use proxy::config::Config;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
@@ -54,8 +56,14 @@ fn until_signalled(config: Config) -> Result<()> {
     Runtime::new()?.block_on(async {
         let stop = signals::stop(Second::Exits)?;
         let proxy = bind(config).await?;
-        signals::on_hangup(proxy.renewal())?;
-        proxy.serve(stop).await;
+        let manager = Arc::new(Manager::from_env());
+        signals::on_hangup(proxy.renewal(), manager.clone())?;
+        manager.ready();
+        let told = async {
+            stop.cancelled().await;
+            manager.stopping();
+        };
+        tokio::join!(proxy.serve(stop.clone()), told);
         Ok(())
     })
 }

@@ -1,21 +1,25 @@
 //! The signals that ask this process to end, as a [`CancellationToken`].
 
+use crate::notify::Manager;
+use proxy::Renewal;
 use std::io;
 use std::process;
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 /// Exit code of a process that a signal interrupted, as shells count it (128 + SIGINT).
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// Notifies `hangup` at each SIGHUP, which ends the process no more. To be called inside a runtime.
-pub(crate) fn on_hangup(hangup: Arc<Notify>) -> io::Result<()> {
+/// Has certificates read again at each SIGHUP, which ends the process no more. To be called inside
+/// a runtime.
+pub(crate) fn on_hangup(renewal: Arc<Renewal>, manager: Arc<Manager>) -> io::Result<()> {
     let mut signals = signal(SignalKind::hangup())?;
     tokio::spawn(async move {
         while signals.recv().await.is_some() {
-            hangup.notify_one();
+            manager.reloading();
+            renewal.now().await;
+            manager.ready();
         }
     });
     Ok(())

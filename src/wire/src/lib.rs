@@ -8,6 +8,7 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | [`proxy_protocol`] | before anything else: whose connection it is, where a load balancer says so |
 //! | [`packet`] | framing: headers, the 16 MiB split, whole messages |
 //! | [`compress`] | compressed frames around that framing, from the login on |
 //! | [`capability`], [`status`], [`collation`] | flags and ids that change what follows |
@@ -42,6 +43,7 @@ pub mod login;
 pub mod observe;
 pub mod ok;
 pub mod packet;
+pub mod proxy_protocol;
 pub mod reply;
 pub mod row;
 pub mod session_state;

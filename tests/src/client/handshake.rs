@@ -25,6 +25,7 @@ const COLLATION: u8 = 45;
 /// Connects and logs in; `seen` gets the first byte of each packet behind the greeting.
 pub(super) fn connect(address: &str, login: &Login, seen: &mut Vec<u8>) -> Result<Client> {
     let mut channel = Channel::connect_from(login.source, address)?;
+    channel.write_all(&login.header)?;
     let mut buffer = BytesMut::new();
     let first = next(&mut channel, &mut buffer)?;
     let greeting = match Greeting::decode(&first.payload()) {

@@ -29,6 +29,8 @@ pub struct Login {
     /// Where the connection comes from; the system chooses where nothing is said.
     pub(super) source: Option<Ipv4Addr>,
     pub(super) attributes: Attributes,
+    /// What is sent before the server has said anything.
+    pub(super) header: Vec<u8>,
 }
 
 /// What the client asks of TLS.
@@ -65,6 +67,7 @@ impl Login {
             zstd_level: 3,
             source: None,
             attributes: Attributes::default(),
+            header: Vec::new(),
         }
     }
 
@@ -100,6 +103,12 @@ impl Login {
     /// Begins with this authentication plugin, whatever the greeting names.
     pub fn plugin(mut self, name: &str) -> Self {
         self.plugin = Some(Plugin::from_name(name.as_bytes()));
+        self
+    }
+
+    /// Behind these bytes, as a load balancer puts them in front.
+    pub fn header(mut self, bytes: &[u8]) -> Self {
+        self.header = bytes.to_vec();
         self
     }
 

@@ -36,6 +36,7 @@ use wire::{
     greeting::{Greeting, GreetingError},
     login::LoginRequest,
     packet::{PacketError, put_packet},
+    proxy_protocol::{self, Source},
 };
 
 /// Where a server is and how it is spoken to.
@@ -44,6 +45,8 @@ pub(crate) struct Endpoint {
     tcp: config::Tcp,
     tls: Option<Tls>,
     pub(super) compression: Option<Method>,
+    /// Each connection begins with a header that says whose it is.
+    pub(super) sends_header: bool,
 }
 
 enum Place {
@@ -101,13 +104,15 @@ impl Endpoint {
     pub(crate) fn new(server: &config::Server, tcp: &config::Tcp) -> Result<Self, TlsError> {
         let tcp = tcp.clone();
         let config::Server { address, tls, .. } = server;
-        let compression = server.compression_method();
+        let (compression, sends_header) = (server.compression_method(), server.send_proxy_protocol);
         let place = match address {
             Address::Tcp(address) => Place::Tcp(address.clone()),
             Address::Unix(path) => Place::Unix(path.clone()),
         };
         let check = match tls.mode {
-            ServerTlsMode::Disable => return Ok(Self { place, tcp, tls: None, compression }),
+            ServerTlsMode::Disable => {
+                return Ok(Self { place, tcp, tls: None, compression, sends_header });
+            }
             ServerTlsMode::Prefer | ServerTlsMode::Require => Check::None,
             ServerTlsMode::VerifyCa => Check::Authority,
             ServerTlsMode::VerifyIdentity => Check::Identity,
@@ -123,7 +128,7 @@ impl Endpoint {
             .map_err(|_| TlsError::ServerAuthority("the address has no name to check".into()))?;
         let required = tls.mode != ServerTlsMode::Prefer;
         let tls = Some(Tls { connector, name, required });
-        Ok(Self { place, tcp, tls, compression })
+        Ok(Self { place, tcp, tls, compression, sends_header })
     }
 
     /// Reads certificates again, if they have changed or that is asked for.
@@ -133,20 +138,27 @@ impl Endpoint {
         }
     }
 
-    pub(super) async fn connect(&self) -> io::Result<Stream> {
-        match &self.place {
+    /// Connects for whoever `source` says.
+    pub(super) async fn connect(&self, source: Source) -> io::Result<Stream> {
+        let mut io: Stream = match &self.place {
             Place::Tcp(address) => {
                 let io = TcpStream::connect(address.as_str()).await?;
                 tune(&io, &self.tcp)?;
-                Ok(io.into())
+                io.into()
             }
-            Place::Unix(path) => Ok(UnixStream::connect(path).await?.into()),
+            Place::Unix(path) => UnixStream::connect(path).await?.into(),
+        };
+        if self.sends_header {
+            let mut header = BytesMut::new();
+            proxy_protocol::encode(source, &mut header);
+            io.write_all(&header).await?;
         }
+        Ok(io)
     }
 
     /// Connects, reads the greeting and goes away again.
     pub(crate) async fn greeting(&self) -> Result<Greeting, ConnectError> {
-        let mut io = self.connect().await?;
+        let mut io = self.connect(Source::Own).await?;
         let greeting = read_message(&mut io, &mut BytesMut::new(), LIMIT).await?;
         Ok(Greeting::decode(&greeting.payload())?)
     }
@@ -157,7 +169,9 @@ impl Backend {
     pub(crate) async fn ask_greeting(&self) -> Result<(), ConnectError> {
         let timeout = self.connect_timeout();
         let greeting = tokio::time::timeout(timeout, self.endpoint.greeting());
-        let greeting = greeting.await.unwrap_or(Err(ConnectError::Timeout(timeout)))?;
+        let greeting = greeting.await.unwrap_or(Err(ConnectError::Timeout(timeout)));
+        self.tried(&greeting);
+        let greeting = greeting?;
         self.note_greeting(&greeting);
         Ok(())
     }
@@ -168,11 +182,12 @@ pub(super) async fn open(
     backend: &Arc<Backend>,
     key: Key,
     account: &Account,
+    source: Source,
     attributes: Attributes,
     room: OwnedSemaphorePermit,
 ) -> Result<Link, ConnectError> {
     let leash = backend.leashes.tie();
-    let mut io = backend.endpoint.connect().await?;
+    let mut io = backend.endpoint.connect(source).await?;
     let mut read = BytesMut::new();
     let message = read_message(&mut io, &mut read, LIMIT).await?;
     let greeting = Greeting::decode(&message.payload())?;
@@ -224,6 +239,7 @@ pub(super) async fn open(
         backend: backend.clone(),
         key,
         account: account.clone(),
+        source,
         vendor,
         version: sql::Server::from_version(&greeting.version()),
         nonce: greeting.nonce,

@@ -84,7 +84,8 @@ async fn strike(lease: &Lease, account: &Account, limit: Duration) {
     let Some(passage) = lease.gate.enter().await else { return };
     tracing::info!(%server, ?limit, "a statement has run out of time, it is killed");
     let text = format!("KILL QUERY {thread_id}");
-    let killed = kill::run(&lease.backend, account, CommandCode::QUERY, text.as_bytes()).await;
+    let (source, code) = (lease.source, CommandCode::QUERY);
+    let killed = kill::run(&lease.backend, account, source, code, text.as_bytes()).await;
     match killed {
         Ok(()) | Err(super::connect::ConnectError::Refused(_)) => passage.answered(),
         Err(_) => {}

@@ -18,7 +18,7 @@ use chain::{
     error::CatchUpFailed,
     facts::{
         Affinity, Fact, FastForward, Fresh, Lsn, Orders, Pin as Pinned, ServedBy, SessionLog,
-        StickyMode, Target, Tied,
+        Statement, StickyMode, Target, Tied,
     },
     lend::Lend,
     topology::InUse,
@@ -44,6 +44,17 @@ pub(crate) struct Shared {
     pub(crate) settings: config::Backend,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) mirrors: Arc<Mirrors>,
+    /// Replies say what statement they are to: [`Ran`].
+    pub(crate) tells_statement: bool,
+}
+
+/// The statement that a reply is the reply to, as far as `parse` knows it; on the reply, where
+/// slow ones are logged. Writer: the dispatcher.
+#[derive(Clone, Debug)]
+pub(crate) struct Ran(pub(crate) Option<Statement>);
+
+impl Fact for Ran {
+    const NAME: &'static str = "ran";
 }
 
 /// Whether one of the session's connections had prepared statements when it left the chain; on the
@@ -209,6 +220,7 @@ impl State {
         if let Some(hostgroup) = orders.mirror {
             shared.mirrors.send(hostgroup, &command, &me.entry.account);
         }
+        let ran = shared.tells_statement.then(|| Ran(command.fact::<Statement>().cloned()));
         let reply = match orders.timeout {
             None => ids::exchange(one, me, command).await,
             Some(limit) => {
@@ -219,8 +231,11 @@ impl State {
             }
         };
         match reply {
-            Ok(reply) if fresh => Ok(reply.with(served_by).with(Fresh)),
-            Ok(reply) => Ok(reply.with(served_by)),
+            Ok(reply) => {
+                let reply = reply.with(served_by);
+                let reply = if let Some(ran) = ran { reply.with(ran) } else { reply };
+                Ok(if fresh { reply.with(Fresh) } else { reply })
+            }
             Err(_) if me.entry.killed.load(Relaxed) => Err(Error::backend(Killed)),
             Err(error) => Err(error),
         }
@@ -285,7 +300,7 @@ impl State {
 
     /// Keeps a connection for the session. False if the session has been ended meanwhile.
     fn hold(&mut self, target: Target, mut link: Link) -> bool {
-        let lease = Arc::new(Lease::new(link.backend.clone(), link.thread_id));
+        let lease = Arc::new(Lease::new(link.backend.clone(), link.thread_id, link.source));
         let ids = Ids::of(&link, lease.clone());
         link.lease = Some(lease.clone());
         let _attached = InUse::connection(target.server.clone());

@@ -8,9 +8,13 @@ use super::{
 };
 use crate::config::Account;
 use bytes::BytesMut;
-use chain::Session;
+use chain::{Session, session::Peer};
+use std::net::SocketAddr;
 use tokio::io::AsyncWriteExt;
-use wire::{attributes::Attributes, auth::ClientAuth, command::ChangeUser, packet::put_packet};
+use wire::{
+    attributes::Attributes, auth::ClientAuth, command::ChangeUser, packet::put_packet,
+    proxy_protocol::Source,
+};
 
 /// What a server is told about a session: the client's own attributes, and then the proxy's. All
 /// of the proxy's are the same for every session of a client's host: one more that is not, and no
@@ -21,6 +25,15 @@ pub(crate) fn attributes(session: &Session) -> Attributes {
         ("_towpath_client_host", session.peer.to_string()),
     ];
     session.attributes.joined(&ours.into_iter().collect())
+}
+
+/// Whose a connection is, for servers that are told by a header in front of it. A client on a unix
+/// socket has no address but the proxy's own.
+pub(crate) fn source(peer: Peer, destination: Option<SocketAddr>) -> Source {
+    match (peer, destination) {
+        (Peer::Tcp(ip, port), Some(to)) => Source::Tcp { from: SocketAddr::new(ip, port), to },
+        _ => Source::Own,
+    }
 }
 
 impl Link {

@@ -26,6 +26,7 @@ use wire::{
     command::{CommandCode, Query},
     err::ErrPacket,
     packet::{Message, put_packet, take_message},
+    proxy_protocol::Source,
     status::Status,
 };
 
@@ -36,6 +37,8 @@ pub(crate) struct Link {
     pub(crate) key: Key,
     /// Who has logged in.
     pub(crate) account: Account,
+    /// Whose connection it is, as its server was told if it is told such things.
+    pub(crate) source: Source,
     pub(crate) vendor: Vendor,
     /// `None` if the greeting's version has a form of its own.
     pub(crate) version: Option<sql::Server>,

@@ -31,6 +31,7 @@ use wire::{
     err::ErrPacket,
     greeting::Greeting,
     login::LoginRequest,
+    proxy_protocol::Source,
 };
 
 /// A connection whose server has greeted, and on which nobody is logged in.
@@ -41,6 +42,7 @@ pub(crate) struct Met {
     read: BytesMut,
     /// The sequence id of the next packet to the server.
     seq: u8,
+    source: Source,
     compression: Option<Method>,
     /// What the login says.
     capabilities: Capabilities,
@@ -88,14 +90,19 @@ pub(crate) enum Unmet {
 }
 
 impl Backends {
-    /// Connects to the server of the hostgroup that has the fewest sessions for its weight, else to
-    /// the others, again and again until the budget is used up or one of them says no.
+    /// Connects for whoever `source` says to the server of the hostgroup that has the fewest
+    /// sessions for its weight, else to the others, again and again until the budget is used up or
+    /// one of them says no.
     pub(crate) async fn greet(
         &self,
         group: &Hostgroup,
         settings: &config::Backend,
+        source: Source,
     ) -> Result<Met, Unmet> {
-        self.first(group, settings, async |backend, deadline| backend.greet(deadline).await).await
+        self.first(group, settings, source, async |to, source, deadline| {
+            to.greet(source, deadline).await
+        })
+        .await
     }
 
     /// Connects to a server of the hostgroup, chosen in the same way, and reads nothing.
@@ -103,15 +110,20 @@ impl Backends {
         &self,
         group: &Hostgroup,
         settings: &config::Backend,
+        source: Source,
     ) -> Result<Reached, Unmet> {
-        self.first(group, settings, async |backend, deadline| backend.reach(deadline).await).await
+        self.first(group, settings, source, async |to, source, deadline| {
+            to.reach(source, deadline).await
+        })
+        .await
     }
 
     async fn first<T>(
         &self,
         group: &Hostgroup,
         settings: &config::Backend,
-        attempt: impl AsyncFn(&Arc<Backend>, Instant) -> Result<T, ConnectError>,
+        source: Source,
+        attempt: impl AsyncFn(&Arc<Backend>, Source, Instant) -> Result<T, ConnectError>,
     ) -> Result<T, Unmet> {
         let deadline = Instant::now() + settings.connect_budget;
         let health = self.health();
@@ -125,7 +137,7 @@ impl Backends {
             });
             let (mut refusal, mut failures) = (None, Vec::new());
             for backend in servers.iter().filter_map(|server| self.get(server)) {
-                match attempt(backend, deadline).await {
+                match attempt(backend, source, deadline).await {
                     Ok(greeted) => return Ok(greeted),
                     Err(ConnectError::Refused(error)) => refusal = Some(error),
                     Err(error) => failures.push((backend.server.id, error.to_string())),
@@ -153,10 +165,14 @@ impl Backends {
 }
 
 impl Backend {
-    async fn reach(self: &Arc<Self>, deadline: Instant) -> Result<Reached, ConnectError> {
+    async fn reach(
+        self: &Arc<Self>,
+        source: Source,
+        deadline: Instant,
+    ) -> Result<Reached, ConnectError> {
         let room = self.room_for_one(deadline).await?;
         let leash = self.leashes.tie();
-        let io = self.in_time(async { Ok(self.endpoint.connect().await?) }).await;
+        let io = self.in_time(async { Ok(self.endpoint.connect(source).await?) }).await;
         self.met(&io);
         let attached = InUse::connection(self.server.clone());
         Ok(Reached { io: io?, leash, _attached: attached, _room: room })
@@ -172,19 +188,34 @@ impl Backend {
         }
     }
 
-    async fn greet(self: &Arc<Self>, deadline: Instant) -> Result<Met, ConnectError> {
+    async fn greet(
+        self: &Arc<Self>,
+        source: Source,
+        deadline: Instant,
+    ) -> Result<Met, ConnectError> {
         let room = self.room_for_one(deadline).await?;
         let leash = self.leashes.tie();
         let timeout = self.connect_timeout();
         let greeted = async {
-            let mut io = self.endpoint.connect().await?;
+            let mut io = self.endpoint.connect(source).await?;
             let mut read = BytesMut::new();
             let message = read_message(&mut io, &mut read, LIMIT).await?;
             let greeting = Greeting::decode(&message.payload())?;
             let (backend, seq) = (self.clone(), message.next_seq);
             let capabilities = Capabilities::EMPTY;
             let compression = None;
-            Ok(Met { greeting, backend, io, read, seq, compression, capabilities, leash, room })
+            Ok(Met {
+                greeting,
+                backend,
+                io,
+                read,
+                seq,
+                source,
+                compression,
+                capabilities,
+                leash,
+                room,
+            })
         };
         let greeted = tokio::time::timeout(timeout, greeted).await;
         let greeted = greeted.unwrap_or(Err(ConnectError::Timeout(timeout)));
@@ -238,8 +269,9 @@ impl Met {
         let mariadb = self.greeting.is_mariadb();
         Link {
             io: self.io,
-            key: Key::of(session, account),
+            key: Key::of(session, account, &self.backend),
             account: account.clone(),
+            source: self.source,
             vendor: if mariadb { Vendor::MariaDb } else { Vendor::MySql },
             version: sql::Server::from_version(&self.greeting.version()),
             nonce: self.greeting.nonce,

@@ -56,9 +56,9 @@ impl Link {
             return;
         }
         runtime.spawn(async move {
-            let Self { backend, account, thread_id, .. } = &self;
+            let Self { backend, account, source, thread_id, .. } = &self;
             // The connection is open until then, so that the id is nobody else's.
-            let killed = kill::kill(backend, account, *thread_id).await;
+            let killed = kill::kill(backend, account, *source, *thread_id).await;
             if let Err(error) = killed {
                 tracing::debug!(server = %backend.server.name, %error, "abandoned statement not killed");
             }

@@ -10,6 +10,7 @@ use std::{
     },
 };
 use tokio::sync::oneshot;
+use wire::proxy_protocol::Source;
 
 /// All sessions of the proxy that are logged in.
 #[derive(Default)]
@@ -52,6 +53,8 @@ struct Place {
 pub(crate) struct Lease {
     pub(crate) backend: Arc<Backend>,
     pub(crate) thread_id: u32,
+    /// Whose connection it is, as its server was told.
+    pub(crate) source: Source,
     pub(crate) gate: Gate,
     pub(crate) prepared: Tally,
     /// A transaction was open when the last reply ended.
@@ -163,9 +166,10 @@ impl Entry {
 }
 
 impl Lease {
-    pub(crate) fn new(backend: Arc<Backend>, thread_id: u32) -> Self {
+    pub(crate) fn new(backend: Arc<Backend>, thread_id: u32, source: Source) -> Self {
         let (gate, prepared) = (Gate::default(), Tally::default());
-        Self { backend, thread_id, gate, prepared, in_transaction: AtomicBool::new(false) }
+        let in_transaction = AtomicBool::new(false);
+        Self { backend, thread_id, source, gate, prepared, in_transaction }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The tables of the file, one type each. Their comments are the schema's descriptions.
 
-use super::Address;
+use super::{Address, ProxyProtocol};
 use chain::settings::{HumanDuration, duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use wire::compress::Method;
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Admin {
-    /// Where `/metrics` and `/status` are served, over TCP. Whoever reaches it can read them.
+    /// Where `/metrics`, `/status`, `/live` and `/ready` are served, over TCP. Whoever reaches it can read them.
     pub address: Address,
 }
 
@@ -25,6 +25,10 @@ pub struct Log {
     pub level: String,
     /// How a line looks.
     pub format: LogFormat,
+    /// Commands whose reply takes longer than this have a line each; "0s" is none.
+    #[serde(with = "duration")]
+    #[schemars(with = "HumanDuration")]
+    pub slow_queries: Duration,
 }
 
 /// How a line of the log looks.
@@ -65,6 +69,9 @@ pub struct Listener {
     /// What clients may compress with, if the servers can; [] for nothing. Default: all.
     #[serde(default = "all_compression")]
     pub compression: Vec<Compression>,
+    /// Load balancers that say whose a connection is.
+    #[serde(default)]
+    pub proxy_protocol: ProxyProtocol,
 }
 
 /// Who checks the clients' passwords.
@@ -185,6 +192,10 @@ pub struct Server {
     /// From 1 (fast) to 9 for zlib, to 22 for zstd (small). Default: 6 for zlib, 3 for zstd.
     #[schemars(range(min = 1, max = 22))]
     pub compression_level: Option<u8>,
+    /// Whether connections to it begin with a PROXY protocol header (version 2) that names the
+    /// client. It must take them from this host.
+    #[serde(default)]
+    pub send_proxy_protocol: bool,
     /// Its cluster has added it: the file names it in the other hostgroup only.
     #[serde(skip)]
     pub(crate) twin: bool,
@@ -333,7 +344,7 @@ impl Default for Admin {
 
 impl Default for Log {
     fn default() -> Self {
-        Self { level: "info".to_owned(), format: LogFormat::Auto }
+        Self { level: "info".to_owned(), format: LogFormat::Auto, slow_queries: Duration::ZERO }
     }
 }
 

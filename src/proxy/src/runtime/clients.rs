@@ -1,8 +1,10 @@
 //! Clients, from the moment that they connect.
 
+mod proxied;
+
 use super::{Common, Door};
 use crate::{
-    backend::relay::Unmet,
+    backend::{identity, relay::Unmet},
     forward::{self, Parting, Start, forward},
     session::{
         Client, Context, Ended,
@@ -12,6 +14,7 @@ use crate::{
 };
 use chain::{HostgroupId, session::Peer};
 use std::{sync::Arc, time::Duration};
+use tokio::{sync::OwnedSemaphorePermit, time::Instant};
 use wire::err::{ErrPacket, ErrorCode, codes};
 
 /// How long accepting pauses when the process has no file descriptors left.
@@ -30,7 +33,7 @@ pub(super) async fn accept(door: Door, common: Arc<Common>) {
                 common.metrics.accepted.inc();
                 let client = Client::new(io, &common.budget);
                 let (entrance, context) = (door.entrance.clone(), door.context.clone());
-                common.sessions.spawn(session(client, peer, entrance, context, common.clone()));
+                common.sessions.spawn(arrive(client, peer, entrance, context, common.clone()));
             }
             Err(error) => {
                 tracing::warn!(%error, "cannot accept");
@@ -40,10 +43,21 @@ pub(super) async fn accept(door: Door, common: Arc<Common>) {
     }
 }
 
-/// One client from its first byte to its last.
-async fn session(
-    mut client: Client,
+/// A client that has connected and has said nothing yet.
+struct Arrived {
+    client: Client,
     peer: Peer,
+    /// Whether logins that break off count against the peer.
+    blamed: bool,
+    /// Its login must be complete by then.
+    deadline: Instant,
+    room: OwnedSemaphorePermit,
+}
+
+/// One client from its first byte to its last, if there is a place for it.
+async fn arrive(
+    mut client: Client,
+    mut peer: Peer,
     entrance: Arc<Entrance>,
     context: Arc<Context>,
     common: Arc<Common>,
@@ -51,32 +65,53 @@ async fn session(
     let Ok(room) = common.room.clone().try_acquire_owned() else {
         return client.turn_away(&too_many()).await;
     };
-    if common.hosts.refuse(peer) {
+    let deadline = Instant::now() + common.login_timeout;
+    let mut blamed = true;
+    if entrance.proxied.expects_header(peer) {
+        let named = proxied::named(&mut client, peer, &common, deadline).await;
+        let Some(named) = named else { return };
+        blamed = named.is_some();
+        peer = named.unwrap_or(peer);
+    }
+    if blamed && common.hosts.refuse(peer) {
         common.metrics.hosts_refused.inc();
         return client.turn_away(&entrance.greeter.host_is_blocked(peer)).await;
     }
     if let Some(hostgroup) = entrance.untouched {
         let _held = (room, common.metrics.session());
-        return untouched(client, hostgroup, &context, &common).await;
+        return untouched(client, peer, hostgroup, &context, &common).await;
     }
+    session(Arrived { client, peer, blamed, deadline, room }, entrance, context, common).await;
+}
+
+/// A client's session, from its login on.
+async fn session(
+    arrived: Arrived,
+    entrance: Arc<Entrance>,
+    context: Arc<Context>,
+    common: Arc<Common>,
+) {
+    let Arrived { mut client, peer, blamed, deadline, room } = arrived;
     let Ok(pending) = common.pending.try_acquire() else {
         return client.turn_away(&too_many()).await;
     };
     let counted = common.metrics.session();
     let id = common.ids.new_id();
     let login = entrance.login(&mut client, &context, peer, id);
-    let login = tokio::time::timeout(common.login_timeout, login).await;
+    let login = tokio::time::timeout_at(deadline, login).await;
     drop(pending);
     let mut logged_in = match login {
         Ok(Ok(logged_in)) => logged_in,
         Ok(Err(error)) => {
-            if broke_off(&error) {
+            if blamed && broke_off(&error) {
                 common.hosts.broke_off(peer);
             }
             return not_logged_in(client, &common, id, peer, error.to_string()).await;
         }
         Err(_) => {
-            common.hosts.broke_off(peer);
+            if blamed {
+                common.hosts.broke_off(peer);
+            }
             entrance.timed_out(&mut client).await;
             let reason = format!("no login within {:?}", common.login_timeout);
             return not_logged_in(client, &common, id, peer, reason).await;
@@ -128,10 +163,17 @@ async fn not_logged_in(mut client: Client, common: &Common, id: u32, peer: Peer,
 }
 
 /// A client of which nothing is read: its bytes go to a server of `hostgroup`, and back.
-async fn untouched(mut client: Client, hostgroup: HostgroupId, context: &Context, common: &Common) {
+async fn untouched(
+    mut client: Client,
+    peer: Peer,
+    hostgroup: HostgroupId,
+    context: &Context,
+    common: &Common,
+) {
     let shared = &context.shared;
     let Some(group) = context.topology.hostgroup(hostgroup) else { return };
-    let reached = match shared.backends.reach(group, &shared.settings).await {
+    let source = identity::source(peer, client.destination);
+    let reached = match shared.backends.reach(group, &shared.settings, source).await {
         Ok(reached) => reached,
         Err(Unmet::Refused(refusal)) => return client.turn_away(&refusal).await,
         Err(Unmet::Failed(error)) => {

@@ -4,7 +4,7 @@ use super::budget::{Budget, Share};
 use crate::{buffer, stream::Stream};
 use bytes::{Bytes, BytesMut};
 use chain::Error;
-use std::{io, time::Duration};
+use std::{io, net::SocketAddr, time::Duration};
 use tokio::io::AsyncWriteExt;
 use wire::{
     err::ErrPacket,
@@ -16,8 +16,12 @@ pub(crate) struct Client {
     pub(crate) io: Stream,
     /// Read ahead of the command at work: pipelined commands wait here, in order.
     pub(crate) read: BytesMut,
+    /// The TCP address that it connected to.
+    pub(crate) destination: Option<SocketAddr>,
     /// The client says nothing more: what it has said is in `read`.
     pub(super) closed: bool,
+    /// Bytes of the reply under way that have gone out.
+    pub(super) sent: u64,
     /// What the command at work takes of the memory for large ones.
     pub(super) share: Share,
 }
@@ -29,7 +33,8 @@ const LINGER_BYTES: usize = 1 << 20;
 impl Client {
     /// A client that has said nothing yet.
     pub(crate) fn new(io: Stream, budget: &Budget) -> Self {
-        Self { io, read: BytesMut::new(), closed: false, share: budget.share() }
+        let (read, share) = (BytesMut::new(), budget.share());
+        Self { destination: io.local(), io, read, closed: false, sent: 0, share }
     }
 
     /// The next message; `None` if the client has closed between two messages. Cancelling it loses

@@ -30,6 +30,7 @@ const GATHER: usize = 64 * 1024;
 pub(super) async fn deliver(client: &mut Client, mut body: Body, patience: Patience) -> Delivery {
     let mut pending = Frames::new();
     let mut begun = false;
+    client.sent = 0;
     loop {
         let next = match pending.is_empty() {
             true => match client.attended(patience, body.frame()).await {
@@ -40,12 +41,14 @@ pub(super) async fn deliver(client: &mut Client, mut body: Body, patience: Patie
         };
         match next {
             Some(Some(Ok(Frame::Packets(packets)))) => {
+                client.sent += packets.len() as u64;
                 pending.push(packets);
                 if pending.iter().map(Bytes::len).sum::<usize>() < GATHER {
                     continue;
                 }
             }
             Some(Some(Ok(Frame::End(end)))) => {
+                client.sent += end.packet.len() as u64;
                 if !end.packet.is_empty() {
                     pending.push(end.packet.clone());
                 }

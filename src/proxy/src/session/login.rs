@@ -20,6 +20,7 @@ use super::{
     stack,
 };
 use crate::{
+    config::ProxyProtocol,
     greeter::Greeter,
     tls::{Acceptor, Watched},
     users::{Admitted, Users},
@@ -46,6 +47,8 @@ pub(crate) struct Entrance {
     pub(crate) relay: Option<Relay>,
     /// Clients whose bytes go to this hostgroup unread.
     pub(crate) untouched: Option<HostgroupId>,
+    /// Where connections begin with a header that says whose they are.
+    pub(crate) proxied: ProxyProtocol,
     pub(crate) key: Arc<ProcessKey>,
     pub(crate) tls: Option<Arc<Watched<Acceptor>>>,
     /// A client without TLS is refused.
@@ -168,6 +171,7 @@ impl Entrance {
             schema: None,
             current_schema: None,
             peer,
+            destination: client.destination,
             listener: self.address.clone(),
             port: self.port,
             capabilities,

@@ -63,7 +63,7 @@ impl Entrance {
         peer: Peer,
         id: u32,
     ) -> Result<LoggedIn, Error> {
-        let mut server = self.met(relay, client, context).await?;
+        let mut server = self.met(relay, client, context, peer).await?;
         let offers_tls = self.tls.is_some() && !client.io.is_secure();
         let greeting = self.greeter.relayed(&server.greeting, id, offers_tls);
         let mut payload = BytesMut::new();
@@ -79,6 +79,7 @@ impl Entrance {
             schema: schema(request.schema.clone()),
             current_schema: schema(request.schema.clone()),
             peer,
+            destination: client.destination,
             listener: self.address.clone(),
             port: self.port,
             capabilities,
@@ -171,11 +172,13 @@ impl Entrance {
         relay: &Relay,
         client: &mut Client,
         context: &Context,
+        peer: Peer,
     ) -> Result<Met, Error> {
         let none = || Error::backend(format!("hostgroup {} has no server", relay.hostgroup));
         let group = context.topology.hostgroup(relay.hostgroup).ok_or_else(none)?;
         let shared = &context.shared;
-        let refusal = match shared.backends.greet(group, &shared.settings).await {
+        let source = identity::source(peer, client.destination);
+        let refusal = match shared.backends.greet(group, &shared.settings, source).await {
             Ok(greeted) => return Ok(greeted),
             Err(Unmet::Refused(refusal)) => refusal,
             Err(Unmet::Failed(error)) => packet(&error),

@@ -15,7 +15,7 @@ use wire::{
     command::{ChangeUser, Execute, LongData, Query, admin, statement},
     login::SslRequest,
     packet::{missing, take_message},
-    row,
+    proxy_protocol, row,
     upload::UploadScanner,
 };
 
@@ -286,6 +286,17 @@ pub(crate) fn key(data: &[u8]) {
     let _ = RsaKeyPair::from_pem(&String::from_utf8_lossy(data));
 }
 
+pub(crate) fn proxy_header(data: &[u8]) {
+    let decoded = proxy_protocol::decode(data);
+    let Ok(Some((source, length))) = decoded else { return };
+    assert!(length <= proxy_protocol::LONGEST);
+    assert_eq!(proxy_protocol::decode(&data[..length]), decoded);
+    assert_eq!(proxy_protocol::decode(&data[..length - 1]), Ok(None));
+    let mut out = BytesMut::new();
+    proxy_protocol::encode(source, &mut out);
+    assert_eq!(proxy_protocol::decode(&out), Ok(Some((source, out.len()))));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -381,6 +392,20 @@ mod tests {
         }
 
         #[test]
+        fn proxy_headers_of_any_bytes(
+            line in "(TCP4|TCP6|UNKNOWN)( [0-9.:]{0,8}){0,5}",
+            command in 0x1Fu8..0x23,
+            family in prop::sample::select(vec![0u8, 0x11, 0x12, 0x21, 0x31]),
+            data in bytes(),
+        ) {
+            proxy_header(&data);
+            proxy_header(format!("PROXY {line}\r\n").as_bytes());
+            let length = u16::try_from(data.len()).unwrap().to_be_bytes();
+            let fixed = [b"\r\n\r\n\0\r\nQUIT\n", &[command, family][..], &length].concat();
+            proxy_header(&[&fixed[..], &data].concat());
+        }
+
+        #[test]
         fn authentication_of_any_bytes(data in bytes()) {
             auth_server(&data);
             auth_client(&data);
@@ -393,7 +418,7 @@ mod tests {
     #[test]
     fn seeds() {
         type Target = (&'static str, fn(&[u8]));
-        let targets: [Target; 13] = [
+        let targets: [Target; 14] = [
             ("packet", packet),
             ("greeting", greeting),
             ("login", login),
@@ -407,6 +432,7 @@ mod tests {
             ("auth_client", auth_client),
             ("auth_relay", auth_relay),
             ("key", key),
+            ("proxy_header", proxy_header),
         ];
         let seeds = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/seeds");
         for (name, body) in targets {

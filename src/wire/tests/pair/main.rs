@@ -7,6 +7,7 @@ mod auth;
 mod fuzz_bodies;
 mod logins;
 mod packets;
+mod proxy_headers;
 mod recorded;
 mod relay;
 mod replies;

@@ -21,7 +21,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::{sync::Semaphore, task::JoinSet};
-use wire::{capability::Capabilities, command::CommandCode, err::codes};
+use wire::{capability::Capabilities, command::CommandCode, err::codes, proxy_protocol::Source};
 
 /// utf8mb4_general_ci: every server knows it.
 const COLLATION: u16 = 45;
@@ -170,6 +170,7 @@ impl Watch {
             user: self.account.user.clone(),
             capabilities: Capabilities::LONG_PASSWORD,
             collation: COLLATION,
+            client: None,
         };
         let ours = [
             ("_towpath_version".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
@@ -177,7 +178,8 @@ impl Watch {
         ];
         // Beyond the server's max_connections: that is for sessions.
         let room = Arc::new(Semaphore::new(1)).acquire_owned().await?;
-        connect::open(&self.backend, key, &self.account, ours.into_iter().collect(), room).await
+        let attributes = ours.into_iter().collect();
+        connect::open(&self.backend, key, &self.account, Source::Own, attributes, room).await
     }
 }
 

@@ -15,6 +15,7 @@ use wire::{
     command::CommandCode,
     err::{ErrPacket, codes},
     packet::{HEADER_LEN, Message},
+    proxy_protocol::Source,
 };
 
 /// What a client asks for.
@@ -101,7 +102,8 @@ async fn strike(
         return Ok(Some(order.translated(answer, lease.thread_id).into()));
     }
     let (code, payload) = order.payload(lease.thread_id);
-    match kill::run(&lease.backend, &me.entry.account, code, &payload).await {
+    let source = held.ids.lease.source;
+    match kill::run(&lease.backend, &me.entry.account, source, code, &payload).await {
         Ok(()) => {
             passage.answered();
             // That was another connection's reply. This one has one of its own.
@@ -127,7 +129,7 @@ async fn stand_in(
     victim: &Entry,
 ) -> Result<Option<Reply>> {
     let backend = held.ids.lease.backend.clone();
-    let opened = kill::open(&backend, &victim.account).await;
+    let opened = kill::open(&backend, &victim.account, Source::Own).await;
     let link = opened.map_err(|error| refused(&backend, error))?;
     let killed = send(held, order.command(command, link.thread_id)).await;
     let answer = whole(killed?).await?;
