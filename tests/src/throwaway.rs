@@ -68,11 +68,6 @@ impl Throwaway {
         Self::start_in(vendor, folder, None, &settings, nodes)
     }
 
-    /// A server with these lines in its configuration.
-    pub fn start_with(vendor: Vendor, settings: &str) -> Result<Self> {
-        Self::start_in(vendor, TempDir::with_prefix("towpath-srv-")?, None, settings, "1")
-    }
-
     /// A server whose temporary files are on a small disk, where tables can be too
     /// (`DATA DIRECTORY`). `None` where this process may not mount one.
     pub fn start_with_small_disk(vendor: Vendor) -> Result<Option<Self>> {
