@@ -147,6 +147,7 @@ max_connections=%d
 
 class Towpath(Proxy):
     name, title = "towpath", "Towpath"
+    session = '{ use = "parse" }, { use = "route" }'
 
     def find(self):
         return self.tools.built("towpath")
@@ -177,8 +178,16 @@ address = "%s"
 max_connections = %d
 %s
 [chain.main]
-session = [{ use = "parse" }, { use = "route" }]
-""" % (free_port(), self.tools.sessions, port, listener, server.user, server.password, server.address, self.tools.sessions, server_tls))]
+session = [%s]
+""" % (free_port(), self.tools.sessions, port, listener, server.user, server.password, server.address, self.tools.sessions, server_tls,
+       self.session))]
+
+
+class TowpathFastForward(Towpath):
+    """Logins by the proxy, then bytes."""
+
+    name, title = "towpath-fast-forward", "Towpath, fast-forward"
+    session = '{ use = "fast-forward", always = true }'
 
 
 class ProxySql(Proxy):
@@ -235,7 +244,7 @@ port=%d
         return [self.path, "--nodaemon", "--config=" + file] + folders + (["--user=root"] if os.geteuid() == 0 else [])
 
 
-ALL = [Direct, Copy, HaProxy, Router, Towpath, ProxySql, MaxScale]
+ALL = [Direct, Copy, HaProxy, Router, Towpath, TowpathFastForward, ProxySql, MaxScale]
 TITLES = {proxy.name: proxy.title for proxy in ALL}
 
 

@@ -46,9 +46,14 @@ struct Disk(PathBuf);
 impl Throwaway {
     /// A server that logs every statement it is given.
     pub fn start(vendor: Vendor) -> Result<Self> {
+        Self::start_with(vendor, "")
+    }
+
+    /// [`Throwaway::start`] with more lines for its file of settings.
+    pub fn start_with(vendor: Vendor, more: &str) -> Result<Self> {
         let folder = TempDir::with_prefix("towpath-srv-")?;
         let log = folder.path().join("general.log");
-        let settings = format!("general-log=1\ngeneral-log-file={}", log.display());
+        let settings = format!("general-log=1\ngeneral-log-file={}\n{more}", log.display());
         Self::start_in(vendor, folder, None, &settings, "1")
     }
 

@@ -11,7 +11,7 @@ use chain::{
     counters::{Counter, Family},
     each_session,
     error::code,
-    facts::{Fact, FastForward, RuleVerdict, ServedBy, Target},
+    facts::{Fact, FastForward, Forwarding, RuleVerdict, ServedBy, Target},
     registry::IntoLayer,
     stack::Layer,
 };
@@ -37,6 +37,23 @@ pub struct Config {
     hostgroup: Option<u32>,
     /// With `always`: which server of the hostgroup a session gets.
     balance: Option<Balance>,
+    /// Commands and replies of forwarded sessions are counted and timed, from copies of their bytes.
+    #[serde(default)]
+    observe: bool,
+    /// What becomes of the ids of statements that were prepared before the switch.
+    #[serde(default)]
+    prepared_statements: PreparedStatements,
+}
+
+/// Ids in what the client sends after the switch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum PreparedStatements {
+    /// The session's own become the server's, until the last of these statements is closed.
+    #[default]
+    Translate,
+    /// They pass as they are; a server that has not given them answers with error 1243.
+    Raw,
 }
 
 impl FilterFactory for Factory {
@@ -45,11 +62,16 @@ impl FilterFactory for Factory {
     type Config = Config;
 
     fn gives(config: &Config) -> &'static [&'static str] {
-        if config.always { &[FastForward::NAME, Target::NAME] } else { Self::GIVES }
+        match (config.always, config.observe) {
+            (false, false) => Self::GIVES,
+            (false, true) => &[FastForward::NAME, Forwarding::NAME],
+            (true, false) => &[FastForward::NAME, Target::NAME],
+            (true, true) => &[FastForward::NAME, Forwarding::NAME, Target::NAME],
+        }
     }
 
     fn build(config: Config) -> Result<impl IntoLayer, BoxError> {
-        let Config { always, hostgroup, balance } = config;
+        let Config { always, hostgroup, balance, observe, prepared_statements } = config;
         if !always && (hostgroup.is_some() || balance.is_some()) {
             return Err("`hostgroup` and `balance` go with `always = true`; without it `route` \
                         chooses the server"
@@ -62,6 +84,7 @@ impl FilterFactory for Factory {
             always: always.then(|| choice.clone()),
             hostgroup: hostgroup.map(HostgroupId),
             chosen: None,
+            how: Forwarding { observe, raw_ids: prepared_statements == PreparedStatements::Raw },
             counters: counters.clone(),
         };
         Ok(Layer::new(each_session(make)).counting([switches]))
@@ -75,6 +98,7 @@ struct Switch {
     hostgroup: Option<HostgroupId>,
     /// With `always`: the server that the session has.
     chosen: Option<Target>,
+    how: Forwarding,
     counters: Causes,
 }
 
@@ -111,9 +135,10 @@ impl Filter for Switch {
         if let Some(cause) = cause {
             command.note(FastForward { stays: cause == Cause::Binlog });
         }
-        let reply = next.run(command).await?;
+        let mut reply = next.run(command).await?;
         if let Some(cause) = cause.filter(|_| reply.is_handover()) {
             self.counters.count(cause);
+            reply = reply.with(self.how);
         }
         if self.always.is_some()
             && let Some(ServedBy(target)) = reply.fact()

@@ -35,7 +35,7 @@ macro_rules! keys {
 
 keys! {
     StickyBackend "sticky_backend": Towpath;
-    AffinityKey "affinity_key": Towpath;
+    Affinity "affinity_key": Towpath;
     Hostgroup "hostgroup": Towpath Proxysql;
     // MaxScale writes `route to`.
     Route "route": Towpath Maxscale;

@@ -34,7 +34,7 @@ impl Asked {
         let topology = &session.topology;
         match key {
             Key::StickyBackend => hints.sticky = Some(StickyMode::from_number(number(value)?)?),
-            Key::AffinityKey => {
+            Key::Affinity => {
                 let fits = (1..=LONGEST_KEY).contains(&value.len());
                 hints.affinity_key = Some(fits.then(|| value.into())?);
             }

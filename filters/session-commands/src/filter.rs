@@ -16,7 +16,7 @@ use chain::{
     Command, Error, Filter, Frame, Next, Reply, Result,
     command::Asker,
     error::code,
-    facts::{Expected, Fresh, Pin, ServedBy, SessionLog, Statement, Target, This, Tied},
+    facts::{Executed, Expected, Fresh, Pin, ServedBy, SessionLog, Statement, Target, This, Tied},
 };
 use sql::Class;
 use std::{
@@ -263,9 +263,12 @@ impl SessionCommands {
         } else {
             None
         };
-        if let Some((target, cause)) = pin {
-            let target = target.clone();
-            command.note(Pin { target, cause });
+        let pin = pin.map(|(target, cause)| Pin { target: target.clone(), cause });
+        if let Some(pin) = pin {
+            command.note(pin);
+        }
+        if let Some(executed) = executed {
+            command.note(Executed(executed));
         }
         Ok(writes)
     }

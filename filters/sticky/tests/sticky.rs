@@ -63,13 +63,18 @@ enum Next {
     Offline,
 }
 
+/// What the last command said at the bottom.
+type Seen = Arc<Mutex<Option<Affinity>>>;
+/// What the bottom does with those to come.
+type Coming = Arc<Mutex<VecDeque<Next>>>;
+
 /// A session, and what its commands said when they reached the bottom.
 struct Bed {
     session: Session,
     chain: Chain,
     client: Client,
-    seen: Arc<Mutex<Option<Affinity>>>,
-    next: Arc<Mutex<VecDeque<Next>>>,
+    seen: Seen,
+    next: Coming,
 }
 
 /// Hostgroup 0 with `db1`, hostgroup 1 with `db2` and `db3`; their ids are their numbers.
@@ -90,14 +95,14 @@ impl Bed {
 
     fn of(settings: &str, session: Session) -> Self {
         let text = format!("session = [{{ use = 'parse' }}, {{ use = 'sticky', {settings} }}]");
-        let chain = testing::chain(&text, &registry()).map_err(|e| e.to_string()).unwrap();
-        let (seen, next): (Arc<Mutex<Option<Affinity>>>, Arc<Mutex<VecDeque<Next>>>) =
-            Default::default();
+        let chain = testing::chain(&text, &registry()).expect("the settings are right");
+        let (seen, next) = (Seen::default(), Coming::default());
         let (note, given) = (seen.clone(), next.clone());
         let bottom = testing::answering(move |command| {
-            *note.lock().unwrap() = command.fact().cloned();
+            *note.lock().expect("no test panics with it held") = command.fact().cloned();
             let reply = Reply::ok(&command, command.session().status());
-            match given.lock().unwrap().pop_front().unwrap_or(Answered) {
+            match given.lock().expect("no test panics with it held").pop_front().unwrap_or(Answered)
+            {
                 Answered => Ok(reply),
                 Offline => Err(Error::backend("no").with_code(code::SERVER_OFFLINE, *b"08S01")),
                 Runs(hostgroup, id) => {
@@ -115,13 +120,16 @@ impl Bed {
 
     /// Sends a command; gives mode and servers as the bottom saw them. No fact is mode 0.
     fn send(&mut self, command: Command, next: Next) -> (u32, Vec<(u32, u32)>) {
-        self.next.lock().unwrap().push_back(next);
+        self.next.lock().expect("no test panics with it held").push_back(next);
         let answer = self.client.send(command);
         assert_eq!(answer.is_err(), matches!(next, Offline));
-        let seen = self.seen.lock().unwrap().take();
+        let seen = self.seen.lock().expect("no test panics with it held").take();
         let Some(Affinity { mode, servers, .. }) = seen else { return (0, Vec::new()) };
         let mode = (0..3).find(|number| StickyMode::from_number(*number) == Some(mode));
-        (mode.unwrap(), servers.into_iter().map(|(HostgroupId(id), server)| (id, server)).collect())
+        (
+            mode.expect("it has a number"),
+            servers.into_iter().map(|(HostgroupId(id), server)| (id, server)).collect(),
+        )
     }
 
     fn query(&mut self, sql: &str, next: Next) -> (u32, Vec<(u32, u32)>) {
@@ -287,9 +295,9 @@ fn a_key_is_hashed_for_its_statement_alone() {
         if let Some(hints) = hints {
             command.note(hints);
         }
-        bed.next.lock().unwrap().push_back(Runs(1, 2));
+        bed.next.lock().expect("no test panics with it held").push_back(Runs(1, 2));
         bed.client.send(command).unwrap();
-        bed.seen.lock().unwrap().take()
+        bed.seen.lock().expect("no test panics with it held").take()
     };
     let expected = Affinity {
         key: Some(key_hash(b"req-7")),

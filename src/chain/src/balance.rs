@@ -1,83 +1,181 @@
 //! How a server is chosen among those of a hostgroup.
+//!
+//! Nothing here waits: whose turn it is, what is under way and whether a server takes work are
+//! atomics.
 
-use crate::topology::{Hostgroup, HostgroupId, Server};
+mod key;
+mod turns;
+
+use crate::topology::{Hostgroup, Server};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use smallvec::SmallVec;
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{sync::Arc, time::Duration};
+use turns::Turns;
+
+pub use key::by_key;
 
 /// How a server is chosen among those of a hostgroup. One of weight 0 never is.
-#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Balance {
     /// The one with the fewest commands under way for its weight; among equals, the one with the
-    /// fewest sessions.
+    /// fewest sessions. Of more than two servers, two are drawn and compared.
     #[default]
     LeastOutstanding,
+    /// By lot, each as often as its weight says.
+    WeightedRandom,
     /// One after the other, each as often as its weight says.
     RoundRobin,
+    /// The one whose replies have begun soonest, on a moving average.
+    LowestLatency,
+}
+
+/// How long a choice holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holds {
+    /// For all that a session does there: sessions count where commands are equal.
+    Session,
+    /// For one command: where as many are under way, weights alone count.
+    Command,
 }
 
 /// Chooses servers for all sessions of one chain.
 #[derive(Debug, Default)]
 pub struct Choice {
     balance: Balance,
-    /// Whose turn it is in each hostgroup. Locked once for a session and hostgroup, not for every
-    /// command.
-    turns: Mutex<BTreeMap<HostgroupId, u32>>,
+    /// Whose turn it is in each hostgroup.
+    turns: Turns,
 }
+
+/// With the lowest latency, one choice of so many goes to the servers in turn: what is never asked
+/// is never measured again.
+const LOOKS_ROUND: u32 = 16;
 
 impl Choice {
     /// Nothing chosen yet.
     pub fn new(balance: Balance) -> Self {
-        Self { balance, turns: Mutex::default() }
+        Self { balance, turns: Turns::default() }
     }
 
-    /// A server for one session. `None` if there is none with a weight.
+    /// How it chooses.
+    pub fn balance(&self) -> Balance {
+        self.balance
+    }
+
+    /// A server for one session: one that takes work, else the one that is closest to it. `None` if
+    /// there is none with a weight.
     pub fn server(&self, group: &Hostgroup) -> Option<Arc<Server>> {
-        let servers: SmallVec<[&Arc<Server>; 8]> =
-            group.servers.iter().filter(|server| server.weight > 0).collect();
-        let turn = self.turn(group.id);
+        self.taking(group, None, Holds::Session).or_else(|| nearest(group)).cloned()
+    }
+
+    /// A server that takes work which bears a lag of at most `max_lag`. `None` if none does.
+    pub fn taking<'a>(
+        &self,
+        group: &'a Hostgroup,
+        max_lag: Option<Duration>,
+        holds: Holds,
+    ) -> Option<&'a Arc<Server>> {
+        let servers = &group.servers[..];
+        let turn = self.turns.next(group.id);
+        if self.balance == Balance::LeastOutstanding && servers.len() > 2 {
+            let (one, other) = two_of(servers);
+            if takes(one, max_lag) && takes(other, max_lag) {
+                return Some(less_used(one, other, turn, holds));
+            }
+        }
+        let fit: SmallVec<[&Arc<Server>; 8]> =
+            servers.iter().filter(|server| takes(server, max_lag)).collect();
         match self.balance {
-            Balance::LeastOutstanding => least_outstanding(&servers, turn),
-            Balance::RoundRobin => round_robin(&servers, turn),
+            Balance::LeastOutstanding => match fit[..] {
+                [] => None,
+                [only] => Some(only),
+                [one, other] => Some(less_used(one, other, turn, holds)),
+                _ => {
+                    let (one, other) = two_of(&fit);
+                    Some(less_used(one, other, turn, holds))
+                }
+            },
+            Balance::WeightedRandom => at_weight(&fit, |total| fastrand::u64(..total)),
+            Balance::RoundRobin => at_weight(&fit, |total| u64::from(turn) % total),
+            Balance::LowestLatency => soonest(&fit, turn),
         }
     }
+}
 
-    fn turn(&self, hostgroup: HostgroupId) -> u32 {
-        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        let next = turns.entry(hostgroup).or_default();
-        let turn = *next;
-        *next = next.wrapping_add(1);
-        turn
+/// Where no server takes work, the one that is closest to taking it. `None` if there is none with a
+/// weight.
+pub fn nearest(group: &Hostgroup) -> Option<&Arc<Server>> {
+    let weighty = group.servers.iter().filter(|server| server.weight > 0);
+    weighty.min_by_key(|server| {
+        let standing = &server.standing;
+        (!standing.is_member(), standing.state(), standing.lag())
+    })
+}
+
+/// Whether a server may be chosen for work that bears a lag of at most `max_lag`.
+pub fn takes(server: &Server, max_lag: Option<Duration>) -> bool {
+    server.weight > 0 && server.standing.takes(max_lag)
+}
+
+/// Two that are drawn by lot, in their order.
+fn two_of<T>(servers: &[T]) -> (&T, &T) {
+    let first = fastrand::usize(..servers.len());
+    let second = fastrand::usize(..servers.len() - 1);
+    let second = second + usize::from(second >= first);
+    (&servers[first.min(second)], &servers[first.max(second)])
+}
+
+/// Among equals, sessions that come at once take turns, and commands do as the weights say.
+fn less_used<'a>(
+    one: &'a Arc<Server>,
+    other: &'a Arc<Server>,
+    turn: u32,
+    holds: Holds,
+) -> &'a Arc<Server> {
+    let sessions = |server: &Server| match holds {
+        Holds::Session => weighted(server, server.load.attached()),
+        Holds::Command => 0,
+    };
+    let use_of = |server: &Server| (weighted(server, server.load.outstanding()), sessions(server));
+    match use_of(one).cmp(&use_of(other)) {
+        std::cmp::Ordering::Less => one,
+        std::cmp::Ordering::Greater => other,
+        std::cmp::Ordering::Equal => {
+            let shares = match holds {
+                Holds::Session => (1, 1),
+                Holds::Command => (u64::from(one.weight), u64::from(other.weight)),
+            };
+            if u64::from(turn) % (shares.0 + shares.1) < shares.0 { one } else { other }
+        }
     }
 }
 
-/// Among equals the turn decides, so that sessions which come at once spread.
-fn least_outstanding(servers: &[&Arc<Server>], turn: u32) -> Option<Arc<Server>> {
-    let first = (turn as usize).checked_rem(servers.len())?;
-    let (before, after) = servers.split_at(first);
-    let in_turn = after.iter().chain(before);
-    let best = in_turn.min_by_key(|server| {
-        let load = &server.load;
-        (weighted(server, load.outstanding()), weighted(server, load.attached()))
-    });
-    best.map(|server| Arc::clone(server))
-}
-
-fn round_robin(servers: &[&Arc<Server>], turn: u32) -> Option<Arc<Server>> {
-    let total = servers.iter().map(|server| u64::from(server.weight)).sum();
-    let mut turn = u64::from(turn).checked_rem(total)?;
+/// The server in whose share of the total weight the place lies that `place` gives.
+fn at_weight<'a>(
+    servers: &[&'a Arc<Server>],
+    place: impl FnOnce(u64) -> u64,
+) -> Option<&'a Arc<Server>> {
+    let total: u64 = servers.iter().map(|server| u64::from(server.weight)).sum();
+    let mut place = if total > 0 { place(total) } else { return None };
     let server = servers.iter().find(|server| {
         let weight = u64::from(server.weight);
-        let here = turn < weight;
-        turn = turn.saturating_sub(weight);
+        let here = place < weight;
+        place = place.saturating_sub(weight);
         here
     });
-    server.map(|server| Arc::clone(server))
+    server.copied()
+}
+
+/// What has not been measured comes first.
+fn soonest<'a>(servers: &[&'a Arc<Server>], turn: u32) -> Option<&'a Arc<Server>> {
+    let round = (turn / LOOKS_ROUND) as usize;
+    let next = round.checked_rem(servers.len())?;
+    if turn % LOOKS_ROUND == LOOKS_ROUND - 1 {
+        return servers.get(next).copied();
+    }
+    let (before, after) = servers.split_at(turn as usize % servers.len());
+    after.iter().chain(before).min_by_key(|server| server.load.latency()).copied()
 }
 
 /// `uses` in proportion to the server's weight, in thousandths.

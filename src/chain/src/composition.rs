@@ -137,7 +137,7 @@ impl<'a> Builder<'a> {
         if part == Part::Backend {
             self.below.push(name);
         }
-        let built = entry.build(&settings.without("use"), self.mistakes);
+        let built = entry.build(&settings.without("use"), self.mistakes, &self.known);
         for Want { filter, what } in built.iter().flat_map(|built| built.wants.clone()) {
             let text = format!("{what} does nothing without the filter {filter}");
             let mistake = settings.mistake_at("use", text);

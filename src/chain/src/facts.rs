@@ -4,6 +4,7 @@
 //! depend only on the type defined here. A fact has one writer.
 
 mod affinity;
+mod executed;
 mod explain;
 mod forward;
 mod hints;
@@ -13,8 +14,9 @@ mod rules;
 mod statement;
 
 pub use affinity::{Affinity, StickyMode, key_hash};
+pub use executed::Executed;
 pub use explain::{Explain, Note};
-pub use forward::{FastForward, StatementIds};
+pub use forward::{FastForward, Forwarding, StatementIds};
 pub use hints::{Hints, Orders, RouteTo};
 pub use log::{Expected, LogEntry, Lsn, SessionLog, This, Tied};
 pub use pin::Pin;

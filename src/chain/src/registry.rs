@@ -6,7 +6,7 @@ use crate::{
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tower::{BoxError, Service};
 
 /// A filter the configuration can name.
@@ -45,6 +45,16 @@ pub trait FilterFactory: 'static {
 
     /// Checks the settings and makes the layer all sessions will share.
     fn build(config: Self::Config) -> Result<impl IntoLayer, BoxError>;
+
+    /// The same, for a filter that depends on what the filters above it give: the names of their
+    /// facts are in `above`.
+    fn build_below(
+        config: Self::Config,
+        above: &BTreeSet<&'static str>,
+    ) -> Result<impl IntoLayer, BoxError> {
+        let _ = above;
+        Self::build(config)
+    }
 }
 
 /// A filter that another one's settings want below them.
@@ -111,7 +121,8 @@ pub struct Entry {
 }
 
 /// Checks a filter's settings and makes its layer; what is wrong with them is noted.
-type Build = dyn Fn(&Settings, &mut Mistakes) -> Option<Built> + Send + Sync;
+type Build =
+    dyn Fn(&Settings, &mut Mistakes, &BTreeSet<&'static str>) -> Option<Built> + Send + Sync;
 
 /// Needs, gives, part, and what it wants below.
 type Place = (&'static [&'static str], &'static [&'static str], Part, Option<&'static str>);
@@ -132,9 +143,9 @@ impl Registry {
     /// If there is one of that name already.
     #[must_use]
     pub fn with<F: FilterFactory>(self) -> Self {
-        let build = |config| {
+        let build = |config, above: &BTreeSet<_>| {
             let (gives, wants) = (F::gives(&config), F::wants(&config));
-            Ok(Built { layer: F::build(config)?.into_layer(), gives, wants })
+            Ok(Built { layer: F::build_below(config, above)?.into_layer(), gives, wants })
         };
         let place = (F::NEEDS, F::GIVES, F::PART, F::WANTS_BELOW);
         self.insert::<F::Config>(F::NAME, place, F::read, build)
@@ -155,7 +166,7 @@ impl Registry {
         C: DeserializeOwned + JsonSchema + 'static,
         L: IntoLayer,
     {
-        let build = move |config| {
+        let build = move |config, _: &BTreeSet<_>| {
             let (gives, wants) = (&[][..], Vec::new());
             Ok(Built { layer: build(config)?.into_layer(), gives, wants })
         };
@@ -178,11 +189,13 @@ impl Registry {
         name: &'static str,
         (needs, gives, part, wants_below): Place,
         read: impl Fn(&Settings, &mut Mistakes) -> Option<C> + Send + Sync + 'static,
-        build: impl Fn(C) -> Result<Built, BoxError> + Send + Sync + 'static,
+        build: impl Fn(C, &BTreeSet<&'static str>) -> Result<Built, BoxError> + Send + Sync + 'static,
     ) -> Self {
-        let build = Box::new(move |settings: &Settings, mistakes: &mut Mistakes| {
+        let build = Box::new(move |settings: &Settings, mistakes: &mut Mistakes, above: &_| {
             let config = read(settings, mistakes)?;
-            build(config).map_err(|e| mistakes.push(settings.mistake(format!("{name}: {e}")))).ok()
+            build(config, above)
+                .map_err(|e| mistakes.push(settings.mistake(format!("{name}: {e}"))))
+                .ok()
         });
         let schema = |generator: &mut SchemaGenerator| C::json_schema(generator);
         let before = self.0.insert(name, Entry { needs, gives, part, wants_below, schema, build });
@@ -197,7 +210,13 @@ impl Entry {
         (self.schema)(generator)
     }
 
-    pub(crate) fn build(&self, settings: &Settings, mistakes: &mut Mistakes) -> Option<Built> {
-        (self.build)(settings, mistakes)
+    /// `above` has the facts that the filters above it give.
+    pub(crate) fn build(
+        &self,
+        settings: &Settings,
+        mistakes: &mut Mistakes,
+        above: &BTreeSet<&'static str>,
+    ) -> Option<Built> {
+        (self.build)(settings, mistakes, above)
     }
 }

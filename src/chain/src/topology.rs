@@ -10,6 +10,7 @@ use std::{
         Arc,
         atomic::{AtomicU32, Ordering::Relaxed},
     },
+    time::Duration,
 };
 
 /// A hostgroup's number, as rules name it.
@@ -60,12 +61,18 @@ pub struct Server {
     pub standing: Standing,
 }
 
-/// How much a server is used now. Written by the proxy, read by whoever balances.
+/// How much a server is used now. Written by the proxy, its latency by `route`; read by whoever
+/// balances.
 #[derive(Debug, Default)]
 pub struct Load {
     outstanding: AtomicU32,
     attached: AtomicU32,
+    /// In µs; 0 if nothing has been measured.
+    latency: AtomicU32,
 }
+
+/// A measured latency is a moving average of about so many.
+const LATENCIES: u32 = 8;
 
 /// Counts one use of a server for as long as it lives.
 #[derive(Debug)]
@@ -124,6 +131,25 @@ impl Load {
     /// Connections that sessions hold.
     pub fn attached(&self) -> u32 {
         self.attached.load(Relaxed)
+    }
+
+    /// From a command's way down to its reply's first packet, a moving average, to the µs. `None`
+    /// if nobody has measured it.
+    pub fn latency(&self) -> Option<Duration> {
+        match self.latency.load(Relaxed) {
+            0 => None,
+            latency => Some(Duration::from_micros(latency.into())),
+        }
+    }
+
+    /// Takes in what one command took. Of two that come at once, one may be lost.
+    pub fn note_latency(&self, latency: Duration) {
+        let new = u32::try_from(latency.as_micros()).unwrap_or(u32::MAX).max(1);
+        let average = match self.latency.load(Relaxed) {
+            0 => new,
+            old => old - old / LATENCIES + new / LATENCIES,
+        };
+        self.latency.store(average.max(1), Relaxed);
     }
 }
 

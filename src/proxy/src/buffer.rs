@@ -119,12 +119,17 @@ pub(crate) enum Passed {
 }
 
 /// Reads once and writes what was read at once, as far as it is taken: nothing is kept of what goes
-/// straight through.
-pub(crate) fn poll_pass(from: &mut Stream, to: &mut Stream, cx: &mut Context<'_>) -> Poll<Passed> {
+/// straight through. `see` sees it before it is written.
+pub(crate) fn poll_pass(
+    from: &mut Stream,
+    to: &mut Stream,
+    cx: &mut Context<'_>,
+    see: impl FnOnce(&[u8]),
+) -> Poll<Passed> {
     let mut buffer = Buffer::take();
     match ready!(buffer.poll_read(from, cx)) {
         Ok(0) => return Poll::Ready(Passed::End),
-        Ok(_) => {}
+        Ok(_) => see(buffer.as_ref()),
         Err(error) => return Poll::Ready(Passed::Unread(error)),
     }
     let written = match Pin::new(to).poll_write(cx, buffer.as_ref()) {

@@ -9,15 +9,23 @@
 //! anything is kept; what the other side does not take waits, and nothing more is read until it has
 //! gone. An idle session holds no buffer.
 
+mod closing;
 mod pipe;
-mod translate;
+mod watch;
+
+#[cfg(test)]
+mod tests;
 
 use crate::{
-    backend::dedicated::Dedicated, metrics::Forwarded, session::Client, signal::Signal,
-    stream::Stream,
+    backend::dedicated::Dedicated, buffer::poll_chunk, metrics::Forwarded, session::Client,
+    signal::Signal, stream::Stream,
 };
 use bytes::{Bytes, BytesMut};
-use chain::{Handover, facts::StatementIds};
+use chain::{
+    Handover,
+    facts::{Forwarding, StatementIds},
+};
+use closing::Closing;
 use pipe::{Flow, Pipe};
 use std::{
     future::poll_fn,
@@ -26,13 +34,17 @@ use std::{
     task::{Context, Poll},
     time::Duration,
 };
-use translate::Translate;
+use watch::Watch;
+use wire::{capability::Capabilities, translate::Translate};
 
 /// What a session leaves the chain with.
 pub(crate) struct Parting {
     pub(crate) handover: Handover,
+    pub(crate) how: Forwarding,
     /// What the server calls the statements that the session prepared before.
-    pub(crate) statements: StatementIds,
+    pub(crate) ids: StatementIds,
+    /// What both sides agreed on when they logged in.
+    pub(crate) capabilities: Capabilities,
 }
 
 /// How long, after the server has closed, a client may take to read what it has sent.
@@ -57,11 +69,12 @@ pub(crate) async fn forward(
     grace: Grace,
     metrics: &Forwarded,
 ) -> io::Result<Ended> {
-    let Parting { handover, statements: StatementIds(ids) } = parting;
+    let Parting { handover, how, ids, capabilities } = parting;
     match handover.into_parts::<Dedicated>() {
         Ok((mut dedicated, first)) => {
+            let ids = if how.raw_ids { Vec::new() } else { ids.0 };
             let offline = dedicated.offline();
-            let start = Start { first, ids };
+            let start = Start { first, ids, capabilities, observe: how.observe };
             join(client, dedicated.io(), start, &offline, grace, metrics).await
         }
         // A filter has made a stream of its own.
@@ -81,6 +94,9 @@ pub(crate) struct Start {
     first: Bytes,
     /// Statements that the client has, and the server's ids for them.
     ids: Vec<(u32, u32)>,
+    capabilities: Capabilities,
+    /// What passes is counted.
+    observe: bool,
 }
 
 /// Begins as `start` says; then whatever either side says goes to the other.
@@ -96,7 +112,7 @@ pub(crate) async fn join(
     client.read = BytesMut::new();
     let mut lines = Lines::new(&mut client.io, server, start, ahead, metrics);
     let mut offline = pin!(offline.given());
-    let mut late = pin!(None);
+    let mut closing = Closing::new(grace);
     let ended = poll_fn(|cx| {
         if offline.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Ok(Ended::Offline));
@@ -104,14 +120,8 @@ pub(crate) async fn join(
         if lines.poll(cx)?.is_ready() {
             return Poll::Ready(Ok(Ended::Closed));
         }
-        if lines.server_has_closed() {
-            if late.is_none() {
-                late.set(Some(tokio::time::sleep(grace.0)));
-            }
-            let time = late.as_mut().as_pin_mut().map(|late| late.poll(cx));
-            if time.is_some_and(|time| time.is_ready()) {
-                return Poll::Ready(Ok(lines.ended_late()));
-            }
+        if closing.poll(&lines, cx).is_ready() {
+            return Poll::Ready(Ok(lines.ended_late(cx)));
         }
         Poll::Pending
     });
@@ -124,6 +134,7 @@ struct Lines<'a> {
     server: &'a mut Stream,
     up: Pipe,
     down: Pipe,
+    watch: Watch<'a>,
     metrics: &'a Forwarded,
 }
 
@@ -131,34 +142,40 @@ impl<'a> Lines<'a> {
     fn new(
         client: &'a mut Stream,
         server: &'a mut Stream,
-        Start { first, ids }: Start,
+        start: Start,
         mut ahead: BytesMut,
         metrics: &'a Forwarded,
     ) -> Self {
-        let mut translate = (!ids.is_empty()).then(|| Box::new(Translate::new(&ids)));
+        let Start { first, ids, capabilities, observe } = start;
+        let mut watch = Watch::new(observe, capabilities, &metrics.observed);
+        watch.client(&first);
+        watch.client(&ahead);
+        let mut translate = (!ids.is_empty()).then(|| Box::new(Translate::new(&ids, capabilities)));
         if let Some(translate) = &mut translate {
-            ahead = translate.pass(&ahead);
+            translate.sent(&first);
+            ahead = translate.client(&ahead);
         }
         let first = match ahead.is_empty() {
             true => first,
             false => [&first[..], &ahead].concat().into(),
         };
-        Self {
-            client,
-            server,
-            up: Pipe::beginning_with(first, translate),
-            down: Pipe::default(),
-            metrics,
-        }
+        let up = Pipe::beginning_with(first, translate);
+        Self { client, server, up, down: Pipe::default(), watch, metrics }
     }
 
     /// Moves what can be moved. Ready when nothing will come any more.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let before = (self.up.moved, self.down.moved);
-        let up = self.up.poll(self.client, self.server, cx);
-        let down = self.down.poll(self.server, self.client, cx);
+        let Self { client, server, up, down, watch, .. } = self;
+        let flow_up = up.poll(client, server, cx, |bytes| watch.client(bytes));
+        let flow_down = down.poll(server, client, cx, |bytes| {
+            watch.server(bytes);
+            if let Some(translate) = &mut up.translate {
+                translate.server(bytes);
+            }
+        });
         self.metrics.moved(self.up.moved - before.0, self.down.moved - before.1);
-        match (up, down) {
+        match (flow_up, flow_down) {
             (_, Flow::Broken(error)) => Poll::Ready(Err(error)),
             // A server that has closed may have said why: that is delivered first.
             (Flow::Broken(_), Flow::Over) | (Flow::Over, Flow::Over) => Poll::Ready(Ok(())),
@@ -168,14 +185,15 @@ impl<'a> Lines<'a> {
 
     /// How it ends when the grace is over: with bytes that the client has not taken, or only with a
     /// client that has not closed.
-    fn ended_late(&self) -> Ended {
-        let lost = self.down.waiting();
+    fn ended_late(&mut self, cx: &mut Context<'_>) -> Ended {
+        let mut lost = self.down.waiting();
+        // What has arrived from a server that has closed is not without end.
+        while self.server.has_closed()
+            && let Poll::Ready(Ok(Some(unread))) = poll_chunk(self.server, cx)
+        {
+            lost += unread.len();
+        }
         self.metrics.lost.inc_by(lost as u64);
         if lost > 0 { Ended::Late } else { Ended::Closed }
-    }
-
-    /// The server sends nothing more: what it has sent has been read.
-    fn server_has_closed(&self) -> bool {
-        self.down.source_is_over()
     }
 }

@@ -1,9 +1,11 @@
 //! Counters, made once and added to without a lookup.
 
 mod counted;
+mod forwarded;
 mod health;
 
 pub(crate) use counted::Counted as CountedByFilters;
+pub(crate) use forwarded::{Forwarded, Observed};
 pub(crate) use health::Health;
 
 use chain::{HostgroupId, Origin};
@@ -44,23 +46,6 @@ pub(crate) struct Metrics {
     pub(crate) health: Health,
     pub(crate) mirrored: Mirrored,
     pub(crate) forwarded: Forwarded,
-}
-
-/// Sessions that have left the chain.
-pub(crate) struct Forwarded {
-    pub(crate) sessions: Gauge,
-    pub(crate) up: Counter,
-    pub(crate) down: Counter,
-    /// Bytes that a server sent before it closed and that its client did not read in time.
-    pub(crate) lost: Counter,
-}
-
-impl Forwarded {
-    /// Counts bytes that have gone out.
-    pub(crate) fn moved(&self, up: u64, down: u64) {
-        self.up.inc_by(up);
-        self.down.inc_by(down);
-    }
 }
 
 /// Copies for other hostgroups.
@@ -130,11 +115,6 @@ struct OriginLabels {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct DirectionLabels {
-    direction: &'static str,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct OutcomeLabels {
     outcome: &'static str,
 }
@@ -157,18 +137,11 @@ impl Metrics {
         let hosts_refused = Counter::default();
         let help = "Clients refused as too many logins of their host broke off";
         registry.register("hosts_refused", help, hosts_refused.clone());
-        // 16 us to about 34 s.
-        let duration = Histogram::new(exponential_buckets(16e-6, 2.0, 22));
+        let duration = durations();
         let help = "From the last byte of a command to the last byte of its reply";
         registry.register_with_unit("command_duration", help, Unit::Seconds, duration.clone());
 
-        let by_command = Family::<CommandLabels, Counter>::default();
-        registry.register("commands", "Commands read from clients", by_command.clone());
-        let counter = |code| {
-            let command = CommandCode(code).name();
-            by_command.get_or_create(&CommandLabels { command }).clone()
-        };
-        let commands = (0..=u8::MAX).map(counter).collect();
+        let commands = by_command(&mut registry, "commands", "Commands read from clients");
 
         let errors = Family::<OriginLabels, Counter>::default();
         registry.register("errors", "Errors of the proxy's own, by whose fault", errors.clone());
@@ -185,23 +158,7 @@ impl Metrics {
             left_out: copy("left-out"),
         };
 
-        let sessions_forwarded = Gauge::default();
-        let help = "Sessions that have left the chain";
-        registry.register("forwarded_sessions", help, sessions_forwarded.clone());
-        let bytes = Family::<DirectionLabels, Counter>::default();
-        let help = "Bytes forwarded without a chain";
-        registry.register_with_unit("forwarded", help, Unit::Bytes, bytes.clone());
-        let direction = |direction| bytes.get_or_create(&DirectionLabels { direction }).clone();
-        let lost = Counter::default();
-        let help = "Bytes whose client did not read them in time after its server had closed";
-        registry.register_with_unit("forwarded_lost", help, Unit::Bytes, lost.clone());
-        let forwarded = Forwarded {
-            sessions: sessions_forwarded,
-            up: direction("up"),
-            down: direction("down"),
-            lost,
-        };
-
+        let forwarded = Forwarded::new(&mut registry);
         let backends = BackendFamilies::default();
         backends.register(&mut registry);
         let health = Health::default();
@@ -261,6 +218,22 @@ impl Metrics {
         text::encode(&mut out, &self.registry).expect("writing to a string cannot fail");
         out
     }
+}
+
+/// One counter for each code of a command; those without a name share one.
+fn by_command(registry: &mut Registry, name: &str, help: &str) -> Vec<Counter> {
+    let family = Family::<CommandLabels, Counter>::default();
+    registry.register(name, help, family.clone());
+    let counter = |code| {
+        let command = CommandCode(code).name();
+        family.get_or_create(&CommandLabels { command }).clone()
+    };
+    (0..=u8::MAX).map(counter).collect()
+}
+
+/// 16 us to about 34 s.
+fn durations() -> Histogram {
+    Histogram::new(exponential_buckets(16e-6, 2.0, 22))
 }
 
 impl ServerMetrics {

@@ -27,7 +27,8 @@ use crate::{
 use attend::{Gone, Patience};
 use bytes::BytesMut;
 use chain::{
-    Command, Error, Origin, Outcome, Reply, Session, Stack, Topology, facts::StatementIds,
+    Command, Error, Origin, Outcome, Reply, Session, Stack, Topology,
+    facts::{Forwarding, StatementIds},
 };
 use deliver::{Delivery, deliver};
 use futures_util::FutureExt;
@@ -230,9 +231,13 @@ fn leave(session: &Session, statements: &Statements, reply: Reply) -> Ended {
             "prepared statements at the switch to fast-forward"
         );
     }
-    let statements = reply.fact::<StatementIds>().cloned().unwrap_or_default();
+    let how = reply.fact::<Forwarding>().copied().unwrap_or_default();
+    let ids = reply.fact::<StatementIds>().cloned().unwrap_or_default();
+    let capabilities = session.capabilities;
     match reply.into_outcome() {
-        Outcome::Handover(handover) => Ended::Forwarded(Box::new(Parting { handover, statements })),
+        Outcome::Handover(handover) => {
+            Ended::Forwarded(Box::new(Parting { handover, how, ids, capabilities }))
+        }
         Outcome::Body(_) => Ended::Backend(Error::filter("no handover in a reply that is one")),
     }
 }

@@ -4,6 +4,7 @@ mod compressed;
 
 use bytes::{Bytes, BytesMut};
 use compressed::Compressed;
+use futures_util::FutureExt;
 use pin_project_lite::pin_project;
 use socket2::SockRef;
 use std::{
@@ -13,7 +14,7 @@ use std::{
     task::{Context, Poll},
 };
 use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
+    io::{AsyncRead, AsyncWrite, Interest, ReadBuf},
     net::{TcpStream, UnixStream},
 };
 use tokio_rustls::TlsStream;
@@ -107,6 +108,20 @@ impl Stream {
             Self::Closed => return true,
         };
         !matches!(peeked, Err(e) if e.kind() == io::ErrorKind::WouldBlock)
+    }
+
+    /// Whether the peer has closed, as far as is known here: also with bytes before it that nobody
+    /// has read. Asks nobody.
+    pub(crate) fn has_closed(&self) -> bool {
+        let ready = match self {
+            Self::Tcp { io } => io.ready(Interest::READABLE).now_or_never(),
+            Self::Unix { io } => io.ready(Interest::READABLE).now_or_never(),
+            Self::Tls { io } => return io.get_ref().0.has_closed(),
+            Self::Ahead { io, .. } => return io.has_closed(),
+            Self::Compressed { io } => return io.below().has_closed(),
+            Self::Closed => return true,
+        };
+        ready.is_some_and(|ready| ready.is_ok_and(|ready| ready.is_read_closed()))
     }
 }
 

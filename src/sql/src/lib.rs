@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! text ──▶ Lexer ──▶ tokens ──▶ statement() ──▶ Statement { verb, class, needs, multi, ... }
-//!   └────▶ peek() ──▶ Verb                      (nothing but the first keyword)
+//!   ├────▶ peek() ──▶ Verb                      (nothing but the first keyword)
+//!   └────▶ session_command() ──▶ Effect         (what it does to its session)
 //! ```
 //!
 //! Texts are bytes: they come in any charset, and nothing here panics on any of them, allocates in
@@ -19,6 +20,7 @@
 
 #![deny(missing_docs)]
 
+mod access;
 mod class;
 mod comments;
 mod connection_id;
@@ -32,10 +34,12 @@ mod lexer;
 mod reading;
 mod repeatable;
 mod scan;
+pub mod session;
 mod statement;
 mod verb;
 mod words;
 
+pub use access::{Access, access};
 pub use class::{Class, Needs};
 pub use comments::{Comment, Comments, comments};
 pub use connection_id::{ConnectionId, ConnectionIds, connection_ids, may_name_connection_id};
@@ -45,5 +49,6 @@ pub use kill::{Kill, kill};
 pub use lexer::{Kind, Lexer, Token};
 pub use reading::{Change, Reading, reading};
 pub use repeatable::is_repeatable;
+pub use session::session_command;
 pub use statement::{Span, Statement, statement};
 pub use verb::{Verb, peek};

@@ -86,6 +86,12 @@ fn each_rule_that_matches_is_told_with_what_it_sets() {
         "mirror": null,
         "other_filters": [],
         "rewritten": null,
+        "route": {
+            "policy": "hostgroup",
+            "why": "a rule",
+            "hostgroup": 1,
+            "server": "127.0.0.1:3307",
+        },
         "rules": [
             { "rule_id": 1, "comment": "all of it", "sets": { "flagOUT": 5 } },
             { "rule_id": 3, "sets": { "destination_hostgroup": 1, "retries": 2 } },
@@ -152,5 +158,36 @@ fn what_is_not_in_the_file_is_refused() {
         assert_eq!(output.status.code(), Some(1), "{arguments:?}");
         let found = String::from_utf8_lossy(&output.stderr);
         assert!(found.contains(said), "{found}");
+    }
+}
+
+#[test]
+fn the_policy_says_where_a_statement_goes_and_why() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let text = "listener = [{ address = '127.0.0.1:6033', chain = 'main' }]
+         user = [{ name = 'app', password = '', hostgroup = 0 }]
+         server = [{ hostgroup = 0, address = '127.0.0.1:3306' }, { hostgroup = 1, address = '127.0.0.1:3307' }]
+         [chain.main]
+         session = [
+           { use = 'parse' },
+           { use = 'session-commands' },
+           { use = 'route', policy = 'read-write-split', primary = 0, replicas = 1 },
+         ]
+         backend = [{ use = 'catch-up' }]";
+    fs::write(folder.path().join("towpath.toml"), text).expect("it can be written");
+    for (sql, said) in [
+        ("SELECT 1", "Read, read-write-split: a read, 127.0.0.1:3307, 1"),
+        (
+            "SELECT 1 FOR UPDATE",
+            "Write, read-write-split: a write, or not surely a read, 127.0.0.1:3306, 0",
+        ),
+        ("SET NAMES latin1", "SetSession, read-write-split: any server will do, 127.0.0.1:3307, 1"),
+    ] {
+        let output = explain(folder.path(), &["towpath.toml", "--user", "app", sql]);
+        let text = String::from_utf8_lossy(&output.stdout);
+        let after = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
+        let words = ["class", "policy", "server", "hostgroup"]
+            .map(|name| after(&format!("{name} ")).unwrap_or_default().trim().to_owned());
+        assert_eq!(words.join(", "), said, "{text}");
     }
 }

@@ -17,6 +17,8 @@
 //! | [`reply`] | **where a reply ends**: the one state machine for it |
 //! | [`ok`], [`eof`], [`err`], [`session_state`] | the packets that end replies |
 //! | [`upload`] | where a client's file ends |
+//! | [`observe`] | commands and how they were answered, from copies of both directions |
+//! | [`translate`] | other statement ids in what a client sends |
 //! | [`column`], [`row`] | result sets, for those who look inside |
 //! | [`answer`] | replies made here instead of by a server |
 //!
@@ -37,12 +39,14 @@ pub mod eof;
 pub mod err;
 pub mod greeting;
 pub mod login;
+pub mod observe;
 pub mod ok;
 pub mod packet;
 pub mod reply;
 pub mod row;
 pub mod session_state;
 pub mod status;
+pub mod translate;
 pub mod upload;
 
 mod flags;

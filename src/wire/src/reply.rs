@@ -74,6 +74,9 @@ impl ReplyScanner {
     /// How much is kept of a payload, and of all session-state blocks of a reply, in bytes.
     pub const KEPT: usize = 64 * 1024;
 
+    /// What is kept of a payload for who only counts: all numbers of an OK, which may take 23 bytes.
+    const NUMBERS: usize = 32;
+
     /// A scanner for the reply to `command`, on a connection with these negotiated capabilities.
     ///
     /// COM_CHANGE_USER is not for this scanner: its reply is a conversation, see [`crate::auth`].
@@ -104,6 +107,19 @@ impl ReplyScanner {
     pub fn with_cursor(mut self, asked: bool) -> Self {
         self.cursor = asked;
         self
+    }
+
+    /// Keeps of each payload no more than its numbers: [`ReplyScanner::last_packet`] is cut, and
+    /// session state is not kept at all.
+    #[must_use]
+    pub(crate) fn keeping_numbers(mut self) -> Self {
+        (self.kept, self.session_state) = (Kept::up_to(Self::NUMBERS), Kept::up_to(0));
+        self
+    }
+
+    /// [`ReplyScanner::with_cursor`] for the command that [`ReplyScanner::restart`] has named.
+    pub(crate) fn expect_cursor(&mut self, asked: bool) {
+        self.cursor = asked;
     }
 
     /// Starts over for the reply to the next command, keeping the memory.

@@ -2,7 +2,7 @@
 //!
 //! Source: MySQL Internals, "Protocol::LOCAL_INFILE_Data".
 
-use crate::packet::{HEADER_LEN, Header};
+use crate::packet::{HEADER_LEN, Header, MAX_PAYLOAD};
 
 /// Finds the empty packet that ends a file in the bytes that a client sends.
 #[derive(Clone, Debug, Default)]
@@ -11,6 +11,8 @@ pub struct UploadScanner {
     left: usize,
     header: [u8; HEADER_LEN],
     have: usize,
+    /// The next packet goes on with the message of the one before, also if it is empty.
+    continues: bool,
 }
 
 impl UploadScanner {
@@ -27,9 +29,10 @@ impl UploadScanner {
             if let (HEADER_LEN, Some(header)) = (self.have, Header::parse(&self.header)) {
                 self.have = 0;
                 self.left = header.len;
-                if header.len == 0 {
+                if header.len == 0 && !self.continues {
                     return Some(at);
                 }
+                self.continues = header.len == MAX_PAYLOAD;
             }
         }
         None
@@ -56,5 +59,15 @@ mod tests {
             assert_eq!(found, end, "cut at {cut}");
         }
         assert_eq!(UploadScanner::default().scan(&file[..end - 1]), None);
+    }
+
+    #[test]
+    fn an_empty_packet_behind_a_full_one_ends_its_message_only() {
+        let mut file = vec![0xFF, 0xFF, 0xFF, 2];
+        file.resize(HEADER_LEN + MAX_PAYLOAD, b'x');
+        file.extend([0, 0, 0, 3]);
+        assert_eq!(UploadScanner::default().scan(&file), None);
+        file.extend([0, 0, 0, 4]);
+        assert_eq!(UploadScanner::default().scan(&file), Some(file.len()));
     }
 }

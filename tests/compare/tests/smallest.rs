@@ -36,14 +36,21 @@ fn the_smallest_run(vendor: Vendor) -> Result<()> {
     let server = cluster::cache().join(vendor.to_string()).join("env");
     let binaries = Path::new(env!("CARGO_BIN_EXE_load")).parent().context("a folder")?;
     let mut run = script("run");
-    run.args(["--rows", &ROWS.join(","), "--proxies", "copy,towpath", "--repetitions", "1"])
-        .args(["--seconds", "1", "--part", "0.001", "--sessions", "20", "--seed", "1"])
-        .arg("--server")
-        .arg(server)
-        .arg("--binaries")
-        .arg(binaries)
-        .arg("--json")
-        .arg(&file);
+    run.args([
+        "--rows",
+        &ROWS.join(","),
+        "--proxies",
+        "copy,towpath,towpath-fast-forward",
+        "--repetitions",
+        "1",
+    ])
+    .args(["--seconds", "1", "--part", "0.001", "--sessions", "20", "--seed", "1"])
+    .arg("--server")
+    .arg(server)
+    .arg("--binaries")
+    .arg(binaries)
+    .arg("--json")
+    .arg(&file);
     let shown = program::run(&mut run, "")?.good()?.stdout;
     assert!(shown.contains("Throughput against direct access"), "{shown}");
 
@@ -55,14 +62,14 @@ fn the_smallest_run(vendor: Vendor) -> Result<()> {
         let figure = figure.and_then(serde_json::Value::as_f64);
         figure.with_context(|| format!("no {number} of {proxy} for {row}"))
     };
-    for proxy in ["direct", "copy", "towpath"] {
+    for proxy in ["direct", "copy", "towpath", "towpath-fast-forward"] {
         for row in &ROWS[..3] {
             ensure!(figure(row, proxy, "rate")? > 0.0, "{row} {proxy}");
         }
         ensure!(figure("point-select/text/1", proxy, "p50_us")? > 0.0, "{proxy}");
         ensure!(figure("connect", proxy, "p99_us")? > 0.0, "{proxy}");
     }
-    for proxy in ["copy", "towpath"] {
+    for proxy in ["copy", "towpath", "towpath-fast-forward"] {
         // it may be less than the kernel counts
         figure("connect", proxy, "user_us")?;
         figure("connect", proxy, "system_us")?;

@@ -1,11 +1,7 @@
 //! Sessions that leave the chain: what a query rule, a user's setting or a listener's makes of them.
 
 use anyhow::{Context, Result, ensure};
-use e2e::{
-    Client, Cluster, Held, Login, Proxy, Setup, Vendor,
-    transcript::{Transcript, same},
-    wait,
-};
+use e2e::{Client, Cluster, Held, Login, Proxy, Setup, transcript::same, wait};
 use wire::{Capabilities, CommandCode, packet::MAX_PAYLOAD};
 
 on_both_vendors!(
@@ -25,7 +21,6 @@ on_both_vendors!(
     every_kind_of_command_is_a_trigger,
     triggers_of_16_mebibytes_and_more,
     ten_commands_behind_the_trigger,
-    tls_and_compression_on_either_hop,
     a_server_that_cannot_be_reached,
     a_user_with_fast_forward,
     a_chain_that_does_nothing_else,
@@ -37,7 +32,7 @@ on_both_vendors!(
 );
 
 /// A chain with these rules; hostgroup 0 is the primary, 1 the replicas.
-fn with_rules(cluster: &Cluster, rules: &str) -> Setup {
+pub(crate) fn with_rules(cluster: &Cluster, rules: &str) -> Setup {
     Setup::of(cluster).append(&format!(
         "[chain.main]\nsession = [\n  {{ use = \"parse\" }},\n  {{ use = \"rules\", rules = [{rules}] }},\n  \
          {{ use = \"fast-forward\" }},\n  {{ use = \"route\" }},\n]\n"
@@ -47,11 +42,11 @@ fn with_rules(cluster: &Cluster, rules: &str) -> Setup {
 const SWITCH: &str = "attributes = { switch_to_fast_forward = true }, apply = true";
 
 /// A rule that switches with statements that begin with `SELECT 'go'`.
-fn on_go() -> String {
+pub(crate) fn on_go() -> String {
     format!("{{ rule_id = 1, match_pattern = \"^SELECT 'go'\", {SWITCH} }}")
 }
 
-fn count(proxy: &Proxy, series: &str) -> Result<u64> {
+pub(crate) fn count(proxy: &Proxy, series: &str) -> Result<u64> {
     let metrics = proxy.get("/metrics")?;
     let line = metrics.lines().find_map(|line| line.strip_prefix(series));
     Ok(line.with_context(|| format!("no {series} in\n{metrics}"))?.trim().parse()?)
@@ -65,13 +60,13 @@ fn hits(proxy: &Proxy, rule: u32) -> Result<u64> {
     count(proxy, &format!("towpath_rule_hits_total{{chain=\"main\",rule_id=\"{rule}\"}}"))
 }
 
-fn one(client: &mut Client, sql: &str) -> Result<String> {
+pub(crate) fn one(client: &mut Client, sql: &str) -> Result<String> {
     let value = client.rows(sql)?.into_iter().flatten().next().flatten();
     value.with_context(|| format!("no value of {sql}"))
 }
 
 /// The server's own id is below the proxy's.
-fn is_forwarded(client: &mut Client) -> Result<bool> {
+pub(crate) fn is_forwarded(client: &mut Client) -> Result<bool> {
     Ok(one(client, "SELECT CONNECTION_ID()")?.parse::<u64>()? < 1 << 31)
 }
 
@@ -388,50 +383,6 @@ fn ten_commands_behind_the_trigger(cluster: &Cluster) -> Result<()> {
     }
     ensure!(is_forwarded(&mut client)?);
     client.quit()
-}
-
-fn tls_and_compression_on_either_hop(cluster: &Cluster) -> Result<()> {
-    let methods: &[&str] = match cluster.vendor {
-        Vendor::MariaDb => &["none", "zlib"],
-        Vendor::MySql => &["none", "zlib", "zstd"],
-    };
-    for (at, server) in methods.iter().enumerate() {
-        for tls in ["disable", "require"] {
-            let proxy = with_rules(cluster, &on_go())
-                .server(&format!("compression = {server:?}\ntls = {{ mode = {tls:?} }}"))
-                .start()?;
-            for (also, client) in methods.iter().enumerate() {
-                let base = cluster.admin().with(Capabilities::LOCAL_FILES);
-                // Each pair of settings is there once.
-                let base = if (at + also) % 2 == 0 { base.tls() } else { base };
-                let login = match *client {
-                    "zlib" => base.zlib(),
-                    "zstd" => base.zstd(3),
-                    _ => base,
-                };
-                same(
-                    cluster,
-                    &proxy,
-                    &login,
-                    |client: &mut Client, transcript: &mut Transcript| {
-                        for sql in [
-                            "SELECT 'go'",
-                            "CREATE TABLE t (a LONGTEXT)",
-                            "INSERT INTO t VALUES (REPEAT('abc', 100000))",
-                            "SELECT a FROM t",
-                            "SELECT nonsense",
-                        ] {
-                            let reply = client.query(sql)?;
-                            transcript.add(sql, &reply);
-                        }
-                        Ok(())
-                    },
-                )
-                .with_context(|| format!("{client} to the proxy, {server} and TLS {tls} behind"))?;
-            }
-        }
-    }
-    Ok(())
 }
 
 fn a_server_that_cannot_be_reached(cluster: &Cluster) -> Result<()> {

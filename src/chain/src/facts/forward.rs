@@ -16,8 +16,21 @@ pub struct FastForward {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatementIds(pub Vec<(u32, u32)>);
 
+/// How the bytes of a session that leaves the chain are forwarded; on the reply, beside the handover.
+/// Writer: `fast-forward`; reader: the forwarder.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Forwarding {
+    /// Commands and their replies are counted, from copies of the bytes.
+    pub observe: bool,
+    /// Ids of statements that were prepared before pass as the client sends them.
+    pub raw_ids: bool,
+}
+
 impl Fact for FastForward {
     const NAME: &'static str = "fast-forward";
+}
+impl Fact for Forwarding {
+    const NAME: &'static str = "forwarding";
 }
 impl Fact for StatementIds {
     const NAME: &'static str = "statement-ids";

@@ -101,3 +101,40 @@ impl Orders {
 impl Fact for Hints {
     const NAME: &'static str = "hints";
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Hints, Orders};
+    use crate::{Command, facts::RuleVerdict, testing, topology::HostgroupId};
+    use std::time::Duration;
+
+    fn orders(hints: Option<Hints>, verdict: Option<RuleVerdict>) -> Orders {
+        let mut command = Command::query(testing::session(), "SELECT 1");
+        if let Some(hints) = hints {
+            command.note(hints);
+        }
+        if let Some(verdict) = verdict {
+            command.note(verdict);
+        }
+        Orders::of(&command)
+    }
+
+    #[test]
+    fn hints_and_rules_are_taken_together() {
+        let second = Some(Duration::from_secs(1));
+        let minute = Some(Duration::from_secs(60));
+        let mirror = Some(HostgroupId(3));
+        let hints = |beats_rules| {
+            let hints = Hints { timeout: second, retries: Some(2), ..Hints::default() };
+            Some(Hints { beats_rules, ..hints })
+        };
+        let verdict = Some(RuleVerdict { timeout: minute, mirror, ..RuleVerdict::default() });
+        let all = |timeout| Orders { timeout, retries: Some(2), mirror };
+        assert_eq!(orders(hints(true), verdict.clone()), all(second));
+        assert_eq!(orders(hints(false), verdict.clone()), all(minute));
+        assert_eq!(orders(None, verdict), Orders { timeout: minute, retries: None, mirror });
+        let alone = Orders { timeout: second, retries: Some(2), mirror: None };
+        assert_eq!(orders(hints(false), None), alone);
+        assert_eq!(orders(None, None), Orders::default());
+    }
+}

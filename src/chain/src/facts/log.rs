@@ -9,8 +9,8 @@ use wire::command::CommandCode;
 pub type Lsn = u64;
 
 /// The session's log as it was when the command was sent, and what the command adds to it. On a
-/// command only where there is something to say. Writer: `session-commands`; readers: `catch-up`,
-/// the dispatcher.
+/// command only where there is something to say. Writer: `session-commands`; readers: `route`,
+/// `catch-up`, the dispatcher.
 #[derive(Clone, Debug, Default)]
 pub struct SessionLog {
     /// What a connection must have executed before the command, in this order.
@@ -64,8 +64,8 @@ pub enum Expected {
 }
 
 /// Whether the connection that runs this command has state from now on that no other one can be
-/// given. On a command only where that may change. Writer: `session-commands`; reader: the
-/// dispatcher.
+/// given. On a command only where that may change. Writer: `session-commands`; readers: `route`, and
+/// the dispatcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tied(pub bool);
 

@@ -35,6 +35,8 @@ pub struct Mistakes {
     files: Vec<String>,
     /// What is a mistake only if there is no such hostgroup.
     hostgroups: Vec<(HostgroupId, Mistake)>,
+    /// What is a mistake only if there is no such cluster.
+    clusters: Vec<(Option<String>, Mistake)>,
 }
 
 impl Mistake {
@@ -87,6 +89,17 @@ impl Mistakes {
     /// The hostgroups that settings have named so far.
     pub fn take_hostgroups(&mut self) -> Vec<(HostgroupId, Mistake)> {
         std::mem::take(&mut self.hostgroups)
+    }
+
+    /// Notes that a setting names a cluster, or needs one if it names none, and the mistake that it
+    /// is if there is none such.
+    pub fn needs_cluster(&mut self, name: Option<String>, mistake: Mistake) {
+        self.clusters.push((name, mistake));
+    }
+
+    /// The clusters that settings have named so far; `None` stands for any.
+    pub fn take_clusters(&mut self) -> Vec<(Option<String>, Mistake)> {
+        std::mem::take(&mut self.clusters)
     }
 
     /// How many there are.

@@ -1,5 +1,6 @@
 //! What the contract promises to filters and to the proxy: one module for each promise.
 
+mod balance;
 mod bodies;
 mod easy_door;
 mod facts;

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::tls::{self, Check, TlsError};
 use chain::{
-    facts::{Affinity, Fact, FastForward},
+    facts::{Affinity, Fact, FastForward, Forwarding},
     settings::{Mistake, Mistakes, Settings, suggest},
 };
 use std::{
@@ -161,10 +161,22 @@ pub(super) fn hostgroups(hostgroups: &List<Hostgroup>, mistakes: &mut Mistakes) 
     unique(hostgroups, "name", |hostgroup| Some(hostgroup.name.clone()), mistakes);
 }
 
-/// Hostgroups that filters name.
-pub(super) fn chains(hostgroups: &Hostgroups, mistakes: &mut Mistakes) {
+/// Hostgroups and clusters that filters name.
+pub(super) fn chains(hostgroups: &Hostgroups, clusters: &List<Cluster>, mistakes: &mut Mistakes) {
     for (id, mistake) in mistakes.take_hostgroups() {
         mistakes.extend(hostgroups.missing_at(id.0, || mistake));
+    }
+    let known: Vec<_> = clusters.entries.iter().map(|entry| entry.value.name.as_str()).collect();
+    for (name, mistake) in mistakes.take_clusters() {
+        let found = name.as_ref().map_or(!known.is_empty(), |name| known.contains(&name.as_str()));
+        if clusters.complete && !found {
+            mistakes.push(match &name {
+                Some(name) if !known.is_empty() => {
+                    suggest(mistake, name, known.iter().copied(), "there are")
+                }
+                _ => mistake.hint("[[cluster]] with name, writer and reader makes one"),
+            });
+        }
     }
 }
 
@@ -286,11 +298,15 @@ fn untouched(
             mistakes.push(settings.mistake_at(key, message).hint("leave it out"));
         }
     }
-    if let Some((_, chain)) = chains.get(&listener.chain)
-        && !chain.is_raw()
-    {
+    let Some((_, chain)) = chains.get(&listener.chain) else { return };
+    if !chain.is_raw() {
         let message = "with login = \"untouched\" no filter sees anything";
         let hint = "session = [{ use = \"fast-forward\", always = true }] says so";
+        mistakes.push(settings.mistake_at("chain", message).hint(hint));
+    }
+    if chain.gives(Forwarding::NAME) {
+        let message = "with login = \"untouched\" there is nothing to observe";
+        let hint = "leave `observe` out of the chain's fast-forward";
         mistakes.push(settings.mistake_at("chain", message).hint(hint));
     }
 }

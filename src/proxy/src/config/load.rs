@@ -97,7 +97,7 @@ fn assemble(
     checks::hostgroups(&hostgroups, mistakes);
     let known = Hostgroups::of(&servers, &clusters);
     cluster::check(&clusters, &servers, &known, mistakes);
-    checks::chains(&known, mistakes);
+    checks::chains(&known, &clusters, mistakes);
     checks::relays(&listeners, &servers, &known, &chains, mistakes);
     checks::users(&parts[0].settings, &users, &listeners, &known, &chains, mistakes);
 

@@ -1,6 +1,5 @@
 //! One direction of a forwarded session.
 
-use super::translate::Translate;
 use crate::{
     buffer::{Passed, poll_chunk, poll_pass},
     stream::Stream,
@@ -12,6 +11,7 @@ use std::{
     task::{Context, Poll},
 };
 use tokio::io::AsyncWrite;
+use wire::translate::Translate;
 
 /// What was read and has not been written yet, and how far the direction has come.
 #[derive(Debug, Default)]
@@ -23,7 +23,7 @@ pub(super) struct Pipe {
     /// Bytes written so far.
     pub(super) moved: u64,
     /// What is read has to be changed.
-    translate: Option<Box<Translate>>,
+    pub(super) translate: Option<Box<Translate>>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,14 +61,16 @@ impl Pipe {
         matches!(self.state, State::Ending | State::Over)
     }
 
-    /// Moves bytes until one of the sides has to be waited for.
+    /// Moves bytes until one of the sides has to be waited for. `see` sees what is read, as it came
+    /// and before it goes on.
     pub(super) fn poll(
         &mut self,
         from: &mut Stream,
         to: &mut Stream,
         cx: &mut Context<'_>,
+        see: impl FnMut(&[u8]),
     ) -> Flow {
-        match self.poll_move(from, to, cx) {
+        match self.poll_move(from, to, cx, see) {
             Poll::Pending => Flow::Waits,
             Poll::Ready(Ok(())) => Flow::Over,
             Poll::Ready(Err(error)) => {
@@ -83,6 +85,7 @@ impl Pipe {
         from: &mut Stream,
         to: &mut Stream,
         cx: &mut Context<'_>,
+        mut see: impl FnMut(&[u8]),
     ) -> Poll<io::Result<()>> {
         loop {
             while !self.waiting.is_empty() {
@@ -101,8 +104,8 @@ impl Pipe {
                     std::task::ready!(Pin::new(&mut *to).poll_shutdown(cx))?;
                     self.state = State::Over;
                 }
-                State::Open => match self.poll_read(from, to, cx) {
-                    Poll::Ready(Passed::End) => self.state = State::Ending,
+                State::Open => match self.poll_read(from, to, cx, &mut see) {
+                    Poll::Ready(Passed::End) => self.end(),
                     Poll::Ready(Passed::Some { written, rest }) => {
                         if written > 0 {
                             self.wrote(written);
@@ -112,7 +115,7 @@ impl Pipe {
                     Poll::Ready(Passed::Unread(error)) => {
                         // As if it had closed: what was read before has gone out.
                         tracing::debug!(%error, "a forwarded connection broke");
-                        self.state = State::Ending;
+                        self.end();
                     }
                     Poll::Ready(Passed::Unwritten(error)) => return Poll::Ready(Err(error)),
                     Poll::Pending => {
@@ -132,15 +135,27 @@ impl Pipe {
         from: &mut Stream,
         to: &mut Stream,
         cx: &mut Context<'_>,
+        see: &mut impl FnMut(&[u8]),
     ) -> Poll<Passed> {
-        let Some(translate) = &mut self.translate else { return poll_pass(from, to, cx) };
+        let Some(translate) = &mut self.translate else { return poll_pass(from, to, cx, see) };
         let passed = match std::task::ready!(poll_chunk(from, cx)) {
-            Ok(Some(chunk)) => Passed::Some { written: 0, rest: translate.pass(&chunk).freeze() },
+            Ok(Some(chunk)) => {
+                see(&chunk);
+                Passed::Some { written: 0, rest: translate.client(&chunk).freeze() }
+            }
             Ok(None) => Passed::End,
             Err(error) => Passed::Unread(error),
         };
         self.translate.take_if(|translate| translate.is_done());
         Poll::Ready(passed)
+    }
+
+    /// The source says nothing more.
+    fn end(&mut self) {
+        if let Some(translate) = &mut self.translate {
+            self.waiting = translate.rest().freeze();
+        }
+        self.state = State::Ending;
     }
 
     fn wrote(&mut self, bytes: usize) {

@@ -23,10 +23,13 @@ pub(super) struct Report {
     pub(super) answer: Option<String>,
 }
 
+/// Filters whose notes have lines of their own.
+const OURS: [&str; 2] = ["rules", "route"];
+
 impl Report {
     pub(super) fn as_json(&self) -> Value {
         let rules = self.notes_of("rules").filter(|what| what.get("rule_id").is_some());
-        let others = self.notes.iter().filter(|note| note.filter != "rules");
+        let others = self.notes.iter().filter(|note| !OURS.contains(&note.filter));
         let others = others.map(|note| json!({ "filter": note.filter, "what": note.what }));
         json!({
             "digest": self.digest,
@@ -37,6 +40,7 @@ impl Report {
             "other_filters": others.collect::<Vec<_>>(),
             "rewritten": self.rewritten(),
             "mirror": self.mirror(),
+            "route": self.notes_of("route").last(),
             "hostgroup": self.hostgroup.map(|hostgroup| hostgroup.0),
             "fast_forward": self.switches,
             "answer": self.answer,
@@ -77,7 +81,7 @@ impl fmt::Display for Report {
         if let Some(hostgroup) = self.fast_routing() {
             line("fast routing", &format!("destination_hostgroup = {hostgroup}"))?;
         }
-        for note in self.notes.iter().filter(|note| note.filter != "rules") {
+        for note in self.notes.iter().filter(|note| !OURS.contains(&note.filter)) {
             line(note.filter, &note.what)?;
         }
         if let Some(text) = self.rewritten() {
@@ -85,6 +89,11 @@ impl fmt::Display for Report {
         }
         if let Some(hostgroup) = self.mirror() {
             line("mirror", &format!("hostgroup {hostgroup}"))?;
+        }
+        if let Some(what) = self.notes_of("route").last() {
+            let text = |key: &str| what[key].as_str().unwrap_or_default();
+            line("policy", &format!("{}: {}", text("policy"), text("why")))?;
+            line("server", &text("server"))?;
         }
         match (&self.answer, self.hostgroup) {
             (Some(answer), _) => line("answered", answer)?,

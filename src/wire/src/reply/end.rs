@@ -157,6 +157,11 @@ impl ReplyScanner {
 }
 
 impl ErrHead {
+    /// Of a payload of which the beginning is there; without a number if that is cut short.
+    pub(crate) fn or_general(payload: &[u8]) -> Self {
+        Self::decode(payload).unwrap_or(Self { code: 0, sqlstate: err::GENERAL_STATE })
+    }
+
     fn decode(payload: &[u8]) -> Result<Self, DecodeError> {
         let mut r = Reader::new(payload);
         r.u8("ERR header")?;

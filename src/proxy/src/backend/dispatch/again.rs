@@ -9,7 +9,8 @@ use chain::{
     Body, Command, End, Error, Reply, Result,
     error::CatchUpFailed,
     facts::{
-        Affinity, FastForward, Hints, Lsn, Orders, Pin, RuleVerdict, SessionLog, Statement, Target,
+        Affinity, FastForward, Hints, Lsn, Orders, Pin, RuleVerdict, SessionLog, Statement,
+        StickyMode, Target,
     },
 };
 use std::sync::atomic::Ordering::Relaxed;
@@ -104,6 +105,10 @@ impl State {
 
     /// Another server of the hostgroup than those that were tried.
     fn other(&self, target: &Target, command: &Command, tried: &[u32]) -> Option<Target> {
+        let strict = |affinity: &Affinity| affinity.mode == StickyMode::Strict;
+        if command.fact::<Affinity>().is_some_and(strict) {
+            return None;
+        }
         let group = command.session().topology.hostgroup(target.hostgroup)?;
         let others = available(group, None, self.shared.backends.health().is_monitored());
         let server = others.into_iter().find(|server| !tried.contains(&server.id))?;

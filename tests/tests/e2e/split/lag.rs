@@ -1,0 +1,88 @@
+//! Replicas of which one has stopped applying what the primary does.
+
+use super::{chain, table, value};
+use anyhow::{Result, ensure};
+use e2e::{Client, Cluster, Proxy, Setup, Throwaway, wait};
+
+on_both_vendors!(reads_behind_a_write_and_reads_in_order);
+
+/// Makes a replica apply, or stop applying, what it gets.
+fn apply(cluster: &Cluster, node: usize, word: &str) -> Result<()> {
+    let mut client = Client::connect(&cluster.addresses[node - 1], &cluster.admin())?;
+    client.must(&format!("{word} REPLICA SQL_THREAD"))?;
+    client.quit()
+}
+
+/// One cluster for both: it takes long to start.
+fn reads_behind_a_write_and_reads_in_order(cluster: &Cluster) -> Result<()> {
+    let own = Throwaway::start_cluster(cluster.vendor, "1 2 3")?;
+    let cluster = &own.cluster;
+    let schema = cluster.schema()?;
+    let table = table(cluster, &schema.name)?;
+    apply(cluster, 3, "STOP")?;
+    behind_a_write(cluster, &table)?;
+    in_order(cluster, &table)
+}
+
+/// Node 3 never has what the session has written, node 2 has it soon.
+fn behind_a_write(cluster: &Cluster, table: &str) -> Result<()> {
+    let start = |after: &str| {
+        let settings = format!("replicas = 1, balance = 'round-robin', {after}");
+        Setup::of(cluster).append(&chain(&settings)).start()
+    };
+    let mut misses = 0;
+    for (after, sees_all) in [
+        ("after_write = 'any'", false),
+        ("after_write = 'primary'", true),
+        ("after_write = 'wait', after_write_timeout = '0s'", true),
+        ("after_write = 'wait', after_write_timeout = '200ms'", true),
+    ] {
+        let proxy = start(after)?;
+        let mut client = proxy.connect(&cluster.admin())?;
+        for _ in 0..6 {
+            client.must(&format!("INSERT INTO {table} (at) VALUES (7)"))?;
+            let id = value(&mut client, "SELECT LAST_INSERT_ID()")?;
+            let read = format!("SELECT COUNT(*), @@server_id FROM {table} WHERE id = {id}");
+            let found = client.rows(&read)?;
+            let sees = found[0][0].as_deref() == Some("1");
+            ensure!(sees || !sees_all, "{after}: {found:?}");
+            ensure!(!sees || found[0][1].as_deref() != Some("3"), "{after}: {found:?}");
+            misses += usize::from(!sees);
+        }
+    }
+    ensure!(misses > 0, "node 3 was asked by nobody");
+    Ok(())
+}
+
+/// Whoever sees the second of two writes must see the first: a session that stays on its replica
+/// does, one that does not sees the second on node 2 and misses the first on node 3.
+fn in_order(cluster: &Cluster, table: &str) -> Result<()> {
+    let mut writer = cluster.direct()?;
+    for at in [100, 200] {
+        writer.must(&format!("INSERT INTO {table} (at) VALUES ({at})"))?;
+    }
+    let mut near = Client::connect(&cluster.addresses[1], &cluster.admin())?;
+    let there = |client: &mut Client, hint: &str, at: u32| -> Result<bool> {
+        let read = format!("SELECT {hint} COUNT(*) FROM {table} WHERE at = {at}");
+        Ok(value(client, &read)? == "1")
+    };
+    wait::until("replication", || Ok(there(&mut near, "", 200)?.then_some(())))?;
+    let filters = chain("replicas = 1, balance = 'round-robin'").replace(
+        "{ use = 'session-commands' }",
+        "{ use = 'hints' }, { use = 'sticky' }, { use = 'session-commands' }",
+    );
+    let proxy = Setup::of(cluster).append(&filters).start()?;
+    let torn = |proxy: &Proxy, hint: &str| -> Result<usize> {
+        let mut torn = 0;
+        for _ in 0..10 {
+            let mut client = proxy.connect(&cluster.admin())?;
+            let second = there(&mut client, hint, 200)?;
+            torn += usize::from(second && !there(&mut client, hint, 100)?);
+            client.quit()?;
+        }
+        Ok(torn)
+    };
+    ensure!(torn(&proxy, "/* sticky_backend=1 */")? == 0, "a sticky session saw them apart");
+    ensure!(torn(&proxy, "")? > 0, "no session was moved between its reads");
+    Ok(())
+}
