@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::{
     fs,
     io::{ErrorKind, Write},
-    net::TcpListener,
+    net::{IpAddr, TcpListener},
     path::{Path, PathBuf},
     process::Command,
     sync::atomic::{AtomicU32, Ordering},
@@ -36,6 +36,7 @@ struct Script {
     port: u32,
     nodes: &'static str,
     settings: (&'static str, String),
+    _ports: Vec<TcpListener>,
 }
 
 /// A small file system in memory, mounted here.
@@ -99,7 +100,8 @@ impl Throwaway {
             Vendor::MySql => (here.join("servers/mysql-cluster.sh"), "MYSQL_EXTRA"),
         };
         let settings = (variable, settings.to_owned());
-        let script = Script { program, port: free_port()?, nodes, settings };
+        let (port, ports) = free_ports()?;
+        let script = Script { program, port, nodes, settings, _ports: ports };
         script.run("up", folder.path(), 1)?;
         let cluster = Cluster::read(&folder.path().join("env"))?;
         Ok(Self { cluster, disk, folder, script })
@@ -202,19 +204,20 @@ impl Script {
     }
 }
 
-/// A port that nobody listens on, as little as on the two behind it. Other processes look too, so
-/// each begins at a place of its own.
-fn free_port() -> Result<u32> {
+/// Three ports in a row that are this test's for as long as they are held: bound on an address that no
+/// server uses, so that other processes see them as taken before the servers have begun to listen.
+fn free_ports() -> Result<(u32, Vec<TcpListener>)> {
     static ASKED: AtomicU32 = AtomicU32::new(0);
-    const PORTS: u32 = 1000;
+    const PORTS: u32 = 3000;
     let begin = std::process::id() * 7 + ASKED.fetch_add(1, Ordering::Relaxed) * 3;
     for n in 0..PORTS {
         let port = u16::try_from(25_000 + (begin + n) % PORTS)?;
-        let taken: Result<Vec<_>, _> =
-            (port..port + 3).map(|port| TcpListener::bind(("127.0.0.1", port))).collect();
-        if taken.is_ok() {
-            return Ok(port.into());
+        let bound = |host: [u8; 4]| -> std::io::Result<Vec<_>> {
+            (port..port + 3).map(|port| TcpListener::bind((IpAddr::from(host), port))).collect()
+        };
+        if let (Ok(held), Ok(_)) = (bound([127, 0, 0, 2]), bound([127, 0, 0, 1])) {
+            return Ok((port.into(), held));
         }
     }
-    bail!("no free port")
+    bail!("no free ports")
 }

@@ -12,6 +12,7 @@
 pub(crate) mod machine;
 pub(crate) mod monitor;
 mod probe;
+mod pulse;
 pub(crate) mod report;
 mod roster;
 
@@ -20,16 +21,12 @@ use crate::{
     config::{Cluster, Config, ServerWord},
     metrics::Health as Counts,
 };
-use chain::{
-    HostgroupId, Server, Topology,
-    topology::{ServerState, Standing},
-};
-use machine::{Event, Lag, Machine, Role, Rules, Transition, state_name};
-use probe::Kind;
+use chain::{HostgroupId, Server, Topology, topology::ServerState};
+use machine::{Event, Lag, Machine, Rules, Transition, state_name};
+pub(crate) use pulse::Pulse;
 use report::{Happened, Record};
 use roster::{Membership, News, Roster, Seat};
 use std::{
-    fmt::Write as _,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -74,13 +71,6 @@ struct Seats {
     roster: Mutex<Roster>,
     /// By seat.
     places: Vec<usize>,
-}
-
-/// What a [`super::Backend`] knows of its health.
-#[derive(Clone)]
-pub(crate) struct Pulse {
-    health: Arc<Health>,
-    at: usize,
 }
 
 impl Health {
@@ -159,7 +149,7 @@ impl Health {
     pub(crate) fn of(self: &Arc<Self>, server: &Server) -> Option<(Pulse, Arc<Leashes>)> {
         self.places.iter().enumerate().find_map(|(at, place)| {
             let member = place.members.iter().find(|member| member.server.id == server.id)?;
-            Some((Pulse { health: self.clone(), at }, member.leashes.clone()))
+            Some((Pulse::new(self.clone(), at), member.leashes.clone()))
         })
     }
 
@@ -333,75 +323,5 @@ impl Record {
             metrics.is_in(*hostgroup, &place.name, state);
             metrics.is_member(*hostgroup, &place.name, server.standing.is_member());
         }
-    }
-}
-
-impl Pulse {
-    /// A session has connected.
-    pub(super) fn reached(&self) {
-        self.health.observe(self.at, Event::Reached);
-    }
-
-    /// A session could not connect: the server is not there, or does not answer.
-    pub(super) fn unreachable(&self, cause: String) {
-        self.health.observe(self.at, Event::Unreachable(cause));
-        self.suspect();
-    }
-
-    /// A session has lost a connection in the middle of a command.
-    pub(super) fn suspect(&self) {
-        self.health.places[self.at].suspect.notify_one();
-    }
-
-    fn noted(&self, event: Event) {
-        self.health.observe(self.at, event);
-    }
-
-    fn answered(&self, kind: Kind, error: Option<String>) {
-        let place = &self.health.places[self.at];
-        self.health.metrics.probed(&place.name, kind.name(), error.is_none());
-        if place.lock().probed(kind, error.clone())
-            && let Some(error) = error
-        {
-            tracing::warn!(server = %place.name, probe = kind.name(), error, "the monitor cannot ask");
-        }
-    }
-
-    fn role(&self) -> Role {
-        self.health.places[self.at].lock().machine.role()
-    }
-
-    /// Whether its cluster has a primary that answers.
-    fn primary_answers(&self) -> bool {
-        let Some((cluster, _)) = self.health.places[self.at].seat else { return true };
-        self.health
-            .primary(cluster)
-            .is_some_and(|at| self.health.places[at].lock().machine.answers())
-    }
-
-    fn is_in_doubt(&self) -> bool {
-        self.health.places[self.at].lock().machine.is_in_doubt()
-    }
-
-    fn is_in_cluster(&self) -> bool {
-        self.health.places[self.at].seat.is_some()
-    }
-
-    async fn suspected(&self) {
-        self.health.places[self.at].suspect.notified().await;
-    }
-
-    /// Why the server gets no new work, or that it does.
-    pub(crate) fn describe(&self, standing: &Standing) -> String {
-        let record = self.health.places[self.at].lock();
-        let machine = &record.machine;
-        if !standing.is_member() {
-            return format!("not in this hostgroup, its role is {}", machine.role());
-        }
-        let mut text = state_name(machine.state()).to_uppercase().replace('-', "_");
-        if machine.state() != ServerState::Online {
-            let _ = write!(text, ": {}", machine.cause());
-        }
-        text
     }
 }
