@@ -5,7 +5,7 @@ mod choose;
 use crate::{
     causal::{self, Causal},
     place::{self, AccessMode, Place},
-    settings::{AfterWrite, NoReplica, Pair, Rule, Shared},
+    settings::{NoReplica, Pair, Rule, Shared},
     wish::{self, Wish},
 };
 use chain::{
@@ -174,7 +174,7 @@ impl Route {
         if command.fact::<Explain>().is_some() {
             return false;
         }
-        let waits = self.shared.split().is_some_and(|it| it.after_write == AfterWrite::Wait);
+        let waits = self.shared.split().is_some_and(|it| it.after_write.asks());
         command.fact::<Hints>().is_some_and(|hints| hints.min_gtid.is_some())
             || waits && self.causal.awaited().is_some()
     }
@@ -199,7 +199,7 @@ impl Route {
             }
             None => Some(target),
         };
-        let waits = self.shared.split().is_some_and(|it| it.after_write == AfterWrite::Wait);
+        let waits = self.shared.split().is_some_and(|it| it.after_write.asks());
         if let (Some(target), Some(written_to)) =
             (at.clone(), self.causal.awaited().filter(|_| waits))
             && !self.causal.is_at(target.server.id)

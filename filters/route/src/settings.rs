@@ -90,6 +90,15 @@ pub enum AfterWrite {
     Primary,
     /// On a replica, once that has applied what the session has written (by GTID).
     Wait,
+    /// On a replica that has applied it when it is asked, else on the primary: nothing waits.
+    Gtid,
+}
+
+impl AfterWrite {
+    /// Whether a replica is asked what it has.
+    pub(crate) fn asks(self) -> bool {
+        matches!(self, Self::Wait | Self::Gtid)
+    }
 }
 
 /// What all sessions of a chain share.
@@ -242,7 +251,10 @@ impl Shared {
         }
         let each = config.balance_each;
         let each_command = each.map_or(splits && keeps_state, |each| each == Each::Command);
-        let timeout = config.after_write_timeout.map_or(WAIT, |timeout| timeout.0);
+        let timeout = match config.after_write {
+            Some(AfterWrite::Gtid) => Duration::ZERO,
+            _ => config.after_write_timeout.map_or(WAIT, |timeout| timeout.0),
+        };
         let groups = match (config.cluster, config.primary, config.replicas) {
             (Some(name), ..) => Groups::Named(name.into()),
             (None, Some(primary), Some(replicas)) => Groups::These(Pair {

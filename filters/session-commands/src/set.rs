@@ -233,7 +233,12 @@ fn value(words: &mut Words<'_>, reading: &mut Reading) -> Value {
             Kind::Close if depth == 0 => return Value::Unreadable,
             Kind::Close => depth -= 1,
             Kind::Comma | Kind::Number | Kind::String | Kind::Introducer => {}
-            Kind::Operator if text == b":=" => return Value::Unreadable,
+            // A value that is made on the way goes to a variable of its own: whatever it is, only
+            // this connection has it.
+            Kind::Operator if text == b":=" => {
+                reading.raise(Class::Local);
+                return Value::Unreadable;
+            }
             Kind::Operator => {}
             Kind::UserVariable => reading.reads([&*cell::user(text)]),
             Kind::SystemVariable => match variables::read(text) {

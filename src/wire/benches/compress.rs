@@ -45,7 +45,7 @@ fn uncompress(bencher: Bencher<'_, '_>, method: Method, len: usize) {
         .expect("memory");
     bencher.counter(BytesCount::new(plain.len())).bench_local(|| {
         let mut input = BytesMut::from(black_box(&frame[..]));
-        Codec::new(method, End::Client).decode(&mut contexts, &mut input)
+        Codec::new(method, End::Client(Capabilities::EMPTY)).decode(&mut contexts, &mut input)
     });
 }
 

@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 use wire::{
-    auth,
+    Capabilities, auth,
     compress::{Codec, Contexts, End, Method},
 };
 
@@ -71,10 +71,15 @@ impl Channel {
     }
 
     /// Goes on with compression; `frames` have been read already.
-    pub(super) fn compress(self, method: Method, frames: BytesMut) -> Self {
+    pub(super) fn compress(
+        self,
+        method: Method,
+        capabilities: Capabilities,
+        frames: BytesMut,
+    ) -> Self {
         Self::Compressed(Box::new(Compressed {
             below: self,
-            codec: Codec::new(method, End::Client),
+            codec: Codec::new(method, End::Client(capabilities)),
             contexts: Contexts::new(),
             frames,
             plain: Vec::new(),

@@ -53,7 +53,7 @@ pub(super) fn connect(address: &str, login: &Login, seen: &mut Vec<u8>) -> Resul
     // A level that there is not: the other side has let it in.
     let level = login.zstd_level.clamp(1, 22);
     if let Some(method) = Method::agreed(capabilities, level)? {
-        channel = channel.compress(method, buffer.split());
+        channel = channel.compress(method, capabilities, buffer.split());
     }
     Ok(Client { channel, buffer, greeting, capabilities, login_info })
 }

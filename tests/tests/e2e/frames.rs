@@ -36,7 +36,7 @@ struct Frame {
 /// Asks, and gives the frames of the reply.
 fn frames(client: &mut Client, algorithm: &str, sql: &str) -> Result<Vec<Frame>> {
     client.send_command(CommandCode::QUERY, sql.as_bytes())?;
-    let mut codec = Codec::new(method(algorithm), End::Client);
+    let mut codec = Codec::new(method(algorithm), End::Client(client.capabilities));
     let (mut contexts, mut input) = (Contexts::new(), BytesMut::new());
     codec.encode(&mut contexts, &client.framed(CommandCode::QUERY, b"?"), &mut Vec::new())?;
     let mut scanner = ReplyScanner::new(CommandCode::QUERY, client.capabilities);
@@ -163,7 +163,7 @@ fn long_query(algorithm: &str) -> (Vec<u8>, usize) {
     let sql = format!("\x03SELECT '{}'", "so long that it gets shorter, ".repeat(7));
     let plain = [&[sql.len() as u8, 0, 0, 0], sql.as_bytes()].concat();
     let mut frames = Vec::new();
-    Codec::new(method(algorithm), End::Client)
+    Codec::new(method(algorithm), End::Client(Capabilities::EMPTY))
         .encode(&mut Contexts::new(), &plain, &mut frames)
         .expect("frames");
     (frames.split_off(7), plain.len())

@@ -87,6 +87,17 @@ fn a_read_goes_to_the_primary_if_no_replica_has_it_in_time() {
 }
 
 #[test]
+fn a_replica_can_be_asked_without_waiting() {
+    let late = Arc::new(AtomicBool::new(true));
+    let mut split = Split::of(", after_write = 'gtid'", mariadb(late.clone()));
+    split.sends("DELETE FROM t");
+    let has = "SELECT MASTER_GTID_WAIT('0-1-7', 0)";
+    assert_eq!(split.sends("SELECT 1"), format!("{ASKS} r1: {has} p"));
+    late.store(false, Relaxed);
+    assert_eq!(split.sends("SELECT 1"), format!("r2: {has} r2"));
+}
+
+#[test]
 fn servers_that_say_what_was_written_are_not_asked() {
     let uuid = "3e11fa47-71ca-11e1-9e33-c80aa9429562";
     let mut number = 0;

@@ -230,7 +230,7 @@ pub(super) async fn open(
     send(&mut io, seq, &payload).await?;
     authenticate(&mut io, &mut read, &mut auth).await?;
     if let Some(method) = compression {
-        io.compress(method, End::Client, read);
+        io.compress(method, End::Client(login.capabilities), read);
     }
     let lasting = Lasting::of(key.capabilities);
     let vendor = if greeting.is_mariadb() { Vendor::MariaDb } else { Vendor::MySql };

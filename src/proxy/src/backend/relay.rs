@@ -264,7 +264,7 @@ impl Met {
     pub(crate) fn enter(mut self, session: &Session, account: &Account, home: &Home) -> Link {
         self.backend.met(&Ok(()));
         if let Some(method) = self.compression {
-            self.io.compress(method, End::Client, self.read);
+            self.io.compress(method, End::Client(session.capabilities), self.read);
         }
         let mariadb = self.greeting.is_mariadb();
         Link {

@@ -178,7 +178,7 @@ mod tests {
     fn pair() -> (Stream, Stream) {
         let (client, server) = UnixStream::pair().expect("a pair of sockets");
         let (mut client, mut server) = (Stream::from(client), Stream::from(server));
-        client.compress(Method::ZLIB, End::Client, BytesMut::new());
+        client.compress(Method::ZLIB, End::Client(Capabilities::EMPTY), BytesMut::new());
         server.compress(Method::ZLIB, End::Server(Capabilities::EMPTY), BytesMut::new());
         (client, server)
     }

@@ -13,9 +13,9 @@ use bytes::{Buf, BytesMut};
 /// before the replies to those ahead of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// It sends commands.
-    Client,
-    /// It receives commands. The replies have the form of a connection with these capabilities.
+    /// It sends commands. The replies have the form of a connection with these capabilities.
+    Client(Capabilities),
+    /// It receives commands, and the replies have that form.
     Server(Capabilities),
 }
 
@@ -36,7 +36,7 @@ impl Codec {
     #[must_use]
     pub fn new(method: Method, end: End) -> Self {
         let (incoming, outgoing) = (Walk::default(), Walk::default());
-        let whole = end != End::Client;
+        let whole = matches!(end, End::Server(_));
         Self { method, whole, incoming, outgoing, rest: None, ids: Ids::new(end) }
     }
 
@@ -135,6 +135,7 @@ impl Codec {
         self.ids.receives_frame(header.seq, between, &plain);
         let mut plain = self.incoming.rejoin(&plain).unwrap_or(plain);
         self.renumber(&mut plain);
+        self.ids.has_received(&plain);
         Ok(Some(plain))
     }
 

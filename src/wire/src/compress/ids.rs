@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 
 /// The ids of one connection.
 pub(super) enum Ids {
-    Client(Client),
+    Client(Box<Client>),
     Server(Box<Server>),
 }
 
@@ -56,7 +56,7 @@ const FEW_TURNS: usize = 16;
 impl Ids {
     pub(super) fn new(end: End) -> Self {
         match end {
-            End::Client => Self::Client(Client::new()),
+            End::Client(caps) => Self::Client(Box::new(Client::new(caps))),
             End::Server(caps) => Self::Server(Box::new(Server::new(caps))),
         }
     }
@@ -83,6 +83,13 @@ impl Ids {
         match self {
             Self::Client(ids) => ids.receives(header),
             Self::Server(ids) => ids.receives(first.map(CommandCode)),
+        }
+    }
+
+    /// These whole packets have come, and perhaps a part of one, with the ids of a plain connection.
+    pub(super) fn has_received(&mut self, plain: &[u8]) {
+        if let Self::Client(ids) = self {
+            ids.has_received(plain);
         }
     }
 

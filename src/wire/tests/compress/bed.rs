@@ -46,7 +46,10 @@ impl Side {
 }
 
 pub(crate) fn pair(method: Method) -> (Side, Side) {
-    (Side::new(method, End::Client), Side::new(method, End::Server(Capabilities::EMPTY)))
+    (
+        Side::new(method, End::Client(Capabilities::EMPTY)),
+        Side::new(method, End::Server(Capabilities::EMPTY)),
+    )
 }
 
 /// Packets with these payloads, counted from `seq` on.

@@ -13,7 +13,7 @@ fn hex(digits: &str) -> Vec<u8> {
 
 /// The body that one end makes of `plain`.
 fn body(method: Method, plain: &[u8]) -> Vec<u8> {
-    let frames = Side::new(method, End::Client).send(plain);
+    let frames = Side::new(method, End::Client(Capabilities::EMPTY)).send(plain);
     assert_eq!(headers(&frames).len(), 1);
     frames[7..].to_vec()
 }
@@ -33,7 +33,7 @@ fn replies_of_servers() {
     let zlib = "43000001970000789c636460606414676060624e494d63007212197874191a181918fe3230a83330b0\
                 323030ff034a33243230b02494e4971724966428d08a06dac60ab60d0035852c3a";
     for (method, reply) in [(Method::ZSTD, zstd), (Method::ZLIB, zlib)] {
-        let mut client = Side::new(method, End::Client);
+        let mut client = Side::new(method, End::Client(Capabilities::EMPTY));
         client.send(&query(b"SELECT REPEAT('towpath ',12) a"));
         let plain = client.receive(&hex(reply)).unwrap();
         let row = [b"`", "towpath ".repeat(12).as_bytes()].concat();

@@ -10,7 +10,11 @@ use wire::{
 pub(crate) fn compress(data: &[u8]) {
     let Some((flags, data)) = data.split_first() else { return };
     let method = if flags & 1 == 0 { Method::Zlib { level: 1 } } else { Method::ZSTD };
-    let end = if flags & 2 == 0 { End::Server(Capabilities::EMPTY) } else { End::Client };
+    let end = if flags & 2 == 0 {
+        End::Server(Capabilities::EMPTY)
+    } else {
+        End::Client(Capabilities::EMPTY)
+    };
     let mut contexts = Contexts::new();
     let (whole, error) = decode(&mut contexts, Codec::new(method, end), [data]);
     let single = decode(&mut contexts, Codec::new(method, end), data.chunks(1));
@@ -50,7 +54,8 @@ fn sent_on(contexts: &mut Contexts, method: Method, plain: &[u8]) {
         Codec::new(method, End::Server(Capabilities::EMPTY))
             .encode(contexts, plain, &mut out)
             .unwrap();
-        let (heard, error) = decode(contexts, Codec::new(method, End::Client), [&out[..]]);
+        let (heard, error) =
+            decode(contexts, Codec::new(method, End::Client(Capabilities::EMPTY)), [&out[..]]);
         assert_eq!(error, None);
         heard
     };

@@ -34,6 +34,7 @@ fn behind_a_write(cluster: &Cluster, table: &str) -> Result<()> {
     for (after, sees_all) in [
         ("after_write = 'any'", false),
         ("after_write = 'primary'", true),
+        ("after_write = 'gtid'", true),
         ("after_write = 'wait', after_write_timeout = '0s'", true),
         ("after_write = 'wait', after_write_timeout = '200ms'", true),
     ] {

@@ -1,7 +1,12 @@
 //! The end that sends commands.
 
-use super::{Part, Turns};
-use crate::{CommandCode, compress::CompressError, packet::Header};
+use super::{Part, Turn, Turns};
+use crate::{
+    Capabilities, CommandCode,
+    compress::CompressError,
+    packet::Header,
+    reply::{ReplyScanner, Scan},
+};
 
 pub(crate) struct Client {
     /// The id that the next frame has when it goes on with the exchange at work.
@@ -15,10 +20,15 @@ pub(crate) struct Client {
     /// The packet that was sent last, if no frame has come since.
     sent: Option<Header>,
     turns: Turns,
+    caps: Capabilities,
+    /// Finds the end of the reply at work: a query's.
+    reply: Option<ReplyScanner>,
+    /// That reply is over.
+    over: bool,
 }
 
 impl Client {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(caps: Capabilities) -> Self {
         Self {
             incoming_frame: 0,
             outgoing_frame: 0,
@@ -27,6 +37,9 @@ impl Client {
             sending: Part::More,
             sent: None,
             turns: Turns::default(),
+            caps,
+            reply: None,
+            over: false,
         }
     }
 
@@ -54,20 +67,40 @@ impl Client {
     fn begin_reply(&mut self, seq: u8, first: Option<u8>) {
         let goes_on = seq == self.incoming_frame;
         match self.turns.at(seq) {
-            // A reply may be so long that its frames come to a waiting command's turn. Then its
-            // packets count on, where those of a new one begin anew, at one of two ids.
-            Some((at, turn))
-                if !goes_on
-                    || self.turns.alone
-                    || first.is_some_and(|id| {
-                        id != self.counted && (id == seq || id == turn.packet)
-                    }) =>
-            {
+            Some((at, turn)) if !goes_on || self.is_next(seq, turn, first) => {
                 self.packet = turn.packet;
+                // Of the others few have several results.
+                let query = turn.code.filter(|code| *code == CommandCode::QUERY);
+                self.reply = query.map(|code| ReplyScanner::new(code, self.caps));
+                self.over = false;
                 self.turns.take(at);
             }
             _ if !goes_on => self.packet = first.unwrap_or(0),
             _ => {}
+        }
+    }
+
+    /// Whether a frame whose id would go on with the reply at work begins the next command's. A
+    /// reply may be so long, or have so many results, that its frames come to that command's turn.
+    fn is_next(&self, seq: u8, turn: Turn, first: Option<u8>) -> bool {
+        if self.turns.alone || self.over {
+            return true;
+        }
+        if self.reply.is_some() {
+            return false;
+        }
+        // Packets of the same result count on, those of a new reply begin anew at one of two ids.
+        let begins = |id| id != self.counted && (id == seq || id == turn.packet);
+        seq == turn.frame && first.is_some_and(begins)
+    }
+
+    /// Looks for the end of the reply at work.
+    pub(super) fn has_received(&mut self, plain: &[u8]) {
+        let Some(reply) = &mut self.reply else { return };
+        match reply.scan(plain) {
+            Ok(Scan::More | Scan::Upload { .. }) => {}
+            Ok(Scan::End { .. }) => (self.reply, self.over) = (None, true),
+            Err(_) => self.reply = None,
         }
     }
 
