@@ -61,7 +61,9 @@ fn open(proxy: &Proxy, login: &Login, count: u32) -> Result<Vec<Client>> {
 fn opened_and_closed_again_and_again(cluster: &Cluster) -> Result<()> {
     raise_file_limit()?;
     let proxy = setup(cluster).start()?;
-    let rounds = if Scale::of_this_run() == Scale::Full { 20 } else { 5 };
+    // On a busy machine sessions end later, and threads keep some pages more: of few sessions'
+    // memory that is much, of ten thousand's it is not.
+    let (rounds, more) = if Scale::of_this_run() == Scale::Full { (20, 0) } else { (5, 4 << 20) };
     let mut plateau = None;
     let held = Held::at_start(&proxy)?;
     let mut memories = Vec::new();
@@ -77,7 +79,7 @@ fn opened_and_closed_again_and_again(cluster: &Cluster) -> Result<()> {
         let now = proxy.memory()?;
         memories.push((peak.0, now.0));
         let plateau = *plateau.get_or_insert(peak.0);
-        ensure!(now.0 <= plateau / 10 * 11, "round {round}: {memories:?}");
+        ensure!(now.0 <= plateau / 10 * 11 + more, "round {round}: {memories:?}");
     }
     report(&format!("peak and after, in bytes: {memories:?}"));
     Ok(())
