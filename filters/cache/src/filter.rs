@@ -74,7 +74,7 @@ impl Filter for Cache {
         }
         self.counted.miss.add_one();
         let capabilities = command.session().capabilities;
-        let lasting = key::lasting(command.session());
+        let lasting = key::lasting(command.session().status());
         let since = Instant::now();
         let reply = next.run(command).await?;
         let gather = Gather {
@@ -193,11 +193,10 @@ impl Gather {
             | Status::IN_TRANS_READONLY
             | Status::MORE_RESULTS_EXISTS
             | Status::CURSOR_EXISTS;
-        let lasting = Status::AUTOCOMMIT | Status::NO_BACKSLASH_ESCAPES | Status::ANSI_QUOTES;
         end.error.is_none()
             && !end.tracked
             && !status.intersects(other)
-            && status & lasting == self.lasting
+            && key::lasting(status) == self.lasting
             && Header::parse(packets).is_some_and(|first| first.seq == 1)
             && (self.empty || rows(packets, deprecates_eof) > 0)
     }

@@ -1,7 +1,7 @@
 //! What must be equal for one session's result to be another's.
 
 use chain::{
-    Command, Session,
+    Command,
     facts::{Hints, RouteTo, RuleVerdict, SessionLog, Statement},
 };
 use wire::{capability::Capabilities, status::Status};
@@ -37,7 +37,7 @@ pub(crate) fn key(command: &Command, statement: &Statement) -> Option<Key> {
     let format = Capabilities::WIRE_FORMAT | Capabilities::BEHAVIOUR;
     put(&(session.capabilities & format).0.to_le_bytes());
     put(&session.collation.to_le_bytes());
-    put(&lasting(session).0.to_le_bytes());
+    put(&lasting(session.status()).0.to_le_bytes());
     put(&session.hostgroup.0.to_le_bytes());
     let ruled = command.fact::<RuleVerdict>().and_then(|verdict| verdict.hostgroup);
     put(&ruled.map_or(u32::MAX, |hostgroup| hostgroup.0).to_le_bytes());
@@ -62,6 +62,6 @@ pub(crate) fn key(command: &Command, statement: &Statement) -> Option<Key> {
 }
 
 /// What a status says of the session beyond its last statement.
-pub(crate) fn lasting(session: &Session) -> Status {
-    session.status() & (Status::AUTOCOMMIT | Status::NO_BACKSLASH_ESCAPES | Status::ANSI_QUOTES)
+pub(crate) fn lasting(status: Status) -> Status {
+    status & (Status::AUTOCOMMIT | Status::NO_BACKSLASH_ESCAPES | Status::ANSI_QUOTES)
 }

@@ -107,24 +107,9 @@ impl Bed {
 
 /// The chain below something that gives the fact `statement`, as the tests' commands have it.
 fn chain_of(text: &str) -> Chain {
-    let registry = Registry::default().with::<cache::Factory>().with::<Giver>();
-    let text = text.replacen('[', "[{ use = \"giver\" }, ", 1);
+    let registry = Registry::default().with::<cache::Factory>().with::<testing::Statements>();
+    let text = text.replacen('[', "[{ use = \"parse\" }, ", 1);
     testing::chain(&text, &registry).expect("a good chain")
-}
-
-struct Giver;
-
-#[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Nothing {}
-
-impl chain::FilterFactory for Giver {
-    const NAME: &'static str = "giver";
-    const GIVES: &'static [&'static str] = &["statement"];
-    type Config = Nothing;
-
-    fn build(_: Nothing) -> Result<impl chain::registry::IntoLayer, tower::BoxError> {
-        Ok(tower::layer::layer_fn(|stack: chain::Stack| stack))
-    }
 }
 
 fn client(chain: &Chain, asked: &Arc<AtomicU32>, made: Made) -> Client {

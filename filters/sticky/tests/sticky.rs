@@ -2,15 +2,12 @@
 
 use Next::{Answered, Offline, Runs};
 use chain::{
-    Chain, Command, Error, FilterFactory, Hostgroup, HostgroupId, Registry, Reply, Server, Session,
-    Stack, Topology,
+    Chain, Command, Error, Hostgroup, HostgroupId, Registry, Reply, Server, Session, Topology,
     command::Asker,
     error::code,
     facts::{
-        Affinity, Explain, Fact, Hints, RuleVerdict, ServedBy, Statement, StickyMode, Target,
-        key_hash,
+        Affinity, Explain, Hints, RuleVerdict, ServedBy, Statement, StickyMode, Target, key_hash,
     },
-    registry::IntoLayer,
     testing::{self, Client},
 };
 use std::{
@@ -20,36 +17,12 @@ use std::{
 };
 use wire::{command::CommandCode, status::Status};
 
-/// Gives what `parse` gives to commands with a text; others may bring it along.
-struct Statements;
-
-#[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Nothing {}
-
-impl FilterFactory for Statements {
-    const NAME: &'static str = "parse";
-    const GIVES: &'static [&'static str] = &[Statement::NAME];
-    type Config = Nothing;
-
-    fn build(_: Nothing) -> Result<impl IntoLayer, tower::BoxError> {
-        Ok(tower::layer::layer_fn(|below: Stack| {
-            tower::ServiceExt::map_request(below, |mut command: Command| {
-                if let Some(text) = command.sql() {
-                    command.note(Statement::new(text, sql::Dialect::default()));
-                }
-                command
-            })
-        }))
-    }
-}
-
 fn registry() -> Registry {
-    let pass = |_: Nothing| Ok(tower::layer::util::Identity::new());
     Registry::default()
-        .with::<Statements>()
+        .with::<testing::Statements>()
         .with::<sticky::Factory>()
-        .with_layer("hints", pass)
-        .with_layer("route", pass)
+        .with_layer("hints", testing::passes)
+        .with_layer("route", testing::passes)
 }
 
 /// What the bottom does with the next command.

@@ -2,18 +2,23 @@
 //! sockets.
 
 use crate::{
-    Answer, Body, Chain, Command, End, Error, HostgroupId, Outcome, Registry, Reply, Stack,
+    Answer, Body, Chain, Command, End, Error, FilterFactory, HostgroupId, Outcome, Registry, Reply,
+    Stack,
     error::Result,
     facts::StickyMode,
+    facts::{Fact, Statement},
+    registry::IntoLayer,
     session::{Peer, Session, View},
     topology::{Hostgroup, Server, Topology},
 };
+use schemars::JsonSchema;
+use serde::Deserialize;
 use std::{
     future::{Ready, ready},
     sync::{Arc, Mutex},
     task::{Context, Poll, Waker},
 };
-use tower::{Service, ServiceExt};
+use tower::{BoxError, Service, ServiceExt};
 use wire::{attributes::Attributes, capability::Capabilities, status::Status};
 
 /// A session that exists nowhere, in hostgroup 0 of a topology with two servers.
@@ -44,6 +49,38 @@ pub fn session_of(topology: Topology) -> Session {
         fast_forward: false,
         topology: Arc::new(topology),
     })
+}
+
+/// Stands for the filter `parse`, which no other filter's tests know: gives the fact `statement` to
+/// commands with a text, read as a server's that nobody knows.
+#[derive(Debug)]
+pub struct Statements;
+
+/// No settings.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Nothing {}
+
+impl FilterFactory for Statements {
+    const NAME: &'static str = "parse";
+    const GIVES: &'static [&'static str] = &[Statement::NAME];
+    type Config = Nothing;
+
+    fn build(_: Nothing) -> Result<impl IntoLayer, BoxError> {
+        Ok(tower::layer::layer_fn(|below: Stack| {
+            below.map_request(|mut command: Command| {
+                if let Some(text) = command.sql() {
+                    command.note(Statement::new(text, sql::Dialect::default()));
+                }
+                command
+            })
+        }))
+    }
+}
+
+/// A layer that only passes on: for the name of a filter that another one wants beside it.
+pub fn passes(_: Nothing) -> Result<tower::layer::util::Identity, BoxError> {
+    Ok(tower::layer::util::Identity::new())
 }
 
 /// The chain that `text` describes: the keys `session` and `backend` of a `[chain.NAME]` table.

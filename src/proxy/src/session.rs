@@ -192,20 +192,29 @@ async fn run(
         Ok(Outcome::Handover(_)) => Error::filter("it has been taken above"),
         Err(error) => error,
     };
-    context.metrics.error(error.origin());
     if let Some(watch) = &mut watch {
         watch.ended(Some(error.code()), 0);
     }
+    context.metrics.error(error.origin());
     // A server that closes behind such a reply has closed because of it. Its client would see the end
     // of the connection, also with a command that is on its way already.
     let was_closed = (before == Answered::PerhapsClosed && error.cause::<Closed>().is_some())
         || error.cause::<Killed>().is_some();
     if has_reply && !was_closed {
-        // The one place where errors become ERR packets.
-        let code = ErrorCode { code: error.code(), sqlstate: error.sqlstate() };
-        let refusal = ErrPacket::new(code, error.message());
-        refuse(client, sequence, &refusal).await.map_err(Ended::Client)?;
+        tell(client, sequence, &error).await?;
     }
+    survive(stack, error).await
+}
+
+/// The one place where errors become ERR packets.
+async fn tell(client: &mut Client, sequence: u8, error: &Error) -> Result<(), Ended> {
+    let code = ErrorCode { code: error.code(), sqlstate: error.sqlstate() };
+    let refusal = ErrPacket::new(code, error.message());
+    refuse(client, sequence, &refusal).await.map_err(Ended::Client)
+}
+
+/// Whether the session goes on behind a command that got no reply.
+async fn survive(stack: &mut Stack, error: Error) -> Result<Answered, Ended> {
     if error.cause::<Panicked>().is_some() {
         return Err(Ended::Backend(error));
     }

@@ -7,10 +7,8 @@ mod prepared;
 mod values;
 
 use chain::{
-    Chain, Command, FilterFactory, Hostgroup, HostgroupId, Registry, Reply, Server, Session, Stack,
-    Topology,
-    facts::{Fact, Hints, Statement},
-    registry::IntoLayer,
+    Chain, Command, Hostgroup, HostgroupId, Registry, Reply, Server, Session, Topology,
+    facts::{Hints, Statement},
     testing::{self, Client},
 };
 use std::sync::{Arc, Mutex};
@@ -42,34 +40,11 @@ impl Seen {
     }
 }
 
-/// Gives what `parse` gives to commands with a text; others may bring it along.
-struct Statements;
-
-#[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Nothing {}
-
-impl FilterFactory for Statements {
-    const NAME: &'static str = "parse";
-    const GIVES: &'static [&'static str] = &[Statement::NAME];
-    type Config = Nothing;
-
-    fn build(_: Nothing) -> Result<impl IntoLayer, tower::BoxError> {
-        Ok(tower::layer::layer_fn(|below: Stack| {
-            tower::ServiceExt::map_request(below, |mut command: Command| {
-                if let Some(text) = command.sql() {
-                    command.note(Statement::new(text, sql::Dialect::default()));
-                }
-                command
-            })
-        }))
-    }
-}
-
 pub(crate) fn registry() -> Registry {
     Registry::default()
-        .with::<Statements>()
+        .with::<testing::Statements>()
         .with::<hints::Factory>()
-        .with_layer("route", |_: Nothing| Ok(tower::layer::util::Identity::new()))
+        .with_layer("route", testing::passes)
 }
 
 /// The chain with these settings of the filter, or the mistakes in it.

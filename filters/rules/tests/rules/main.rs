@@ -7,9 +7,8 @@ mod proxysql;
 mod walk;
 
 use chain::{
-    Chain, Command, FilterFactory, HostgroupId, Registry, Reply, Session, Stack,
-    facts::{Fact, RuleVerdict, Statement},
-    registry::IntoLayer,
+    Chain, Command, HostgroupId, Registry, Reply, Session,
+    facts::RuleVerdict,
     testing::{self, Client},
 };
 use std::sync::{Arc, Mutex};
@@ -32,42 +31,18 @@ impl Seen {
     }
 }
 
-/// Gives what `parse` gives to queries and statements to be prepared; filters know no others.
-struct Statements;
-
-#[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Nothing {}
-
-impl FilterFactory for Statements {
-    const NAME: &'static str = "statements";
-    const GIVES: &'static [&'static str] = &[Statement::NAME];
-    type Config = Nothing;
-
-    fn build(_: Nothing) -> Result<impl IntoLayer, tower::BoxError> {
-        Ok(tower::layer::layer_fn(|below: Stack| {
-            tower::ServiceExt::map_request(below, |mut command: Command| {
-                if let Some(text) = command.sql() {
-                    command.note(Statement::new(text, sql::Dialect::default()));
-                }
-                command
-            })
-        }))
-    }
-}
-
 pub(crate) fn registry() -> Registry {
-    let passes = |_: Nothing| Ok(tower::layer::layer_fn(|below: Stack| below));
     Registry::default()
-        .with::<Statements>()
+        .with::<testing::Statements>()
         .with::<rules::Factory>()
-        .with_layer("cache", passes)
-        .with_layer("sticky", passes)
+        .with_layer("cache", testing::passes)
+        .with_layer("sticky", testing::passes)
 }
 
 /// The chain of `settings` of the filter, or the mistakes in it.
 pub(crate) fn try_chain(settings: &str) -> Result<Chain, String> {
     let text = format!(
-        "session = [{{ use = 'statements' }},\n{{ use = 'rules',\n{settings}\n}},\n{{ use = 'cache' }}, {{ use = 'sticky' }}]"
+        "session = [{{ use = 'parse' }},\n{{ use = 'rules',\n{settings}\n}},\n{{ use = 'cache' }}, {{ use = 'sticky' }}]"
     );
     testing::chain(&text, &registry()).map_err(|mistakes| mistakes.to_string())
 }

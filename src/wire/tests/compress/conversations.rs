@@ -297,3 +297,27 @@ fn a_long_reply_before_the_next() {
     assert!(heard == reply);
     assert_eq!(client.receive(&frame(1, 0, &packets(1, [OK]))), Ok(packets(1, [OK])));
 }
+
+/// A text result set of one row, with the status that says whether another result follows.
+fn result(more: bool) -> Vec<Vec<u8>> {
+    let eof = vec![0xFE, 0, 0, if more { 8 } else { 0 }, 0];
+    vec![vec![1], b"a column".to_vec(), eof.clone(), vec![1, b'x'], eof]
+}
+
+/// Each query comes in as many frames as it has bytes, so that the ids of results' frames pass those
+/// with which the next replies begin.
+#[test]
+fn several_results_of_pipelined_queries_are_told_from_replies() {
+    for method in METHODS {
+        let (mut client, mut server) = pair(method);
+        let queries: Vec<u8> = (0..12).flat_map(|n| query(&vec![b'q'; n])).collect();
+        let frames: Vec<u8> = queries.chunks(1).flat_map(|byte| client.send(byte)).collect();
+        assert_eq!(server.receive(&frames).unwrap(), queries);
+        for count in 1..=12 {
+            let reply: Vec<_> = (1..=count).flat_map(|n| result(n < count)).collect();
+            let plain = packets(1, reply.iter().map(Vec::as_slice));
+            let frames = server.send(&plain);
+            assert_eq!(client.receive(&frames).unwrap(), plain, "{count} results");
+        }
+    }
+}
