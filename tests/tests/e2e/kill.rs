@@ -37,11 +37,22 @@ impl Stage<'_> {
     }
 
     fn note(&mut self, what: &str, seen: &str) {
-        let mut seen = seen.to_owned();
-        for (n, id) in self.ids.iter().enumerate() {
-            seen = seen.replace(&id.to_string(), &format!("<{}>", n + 1));
+        self.seen.push(format!("{what}: {}", self.masked(seen)));
+    }
+
+    /// An id may have the digits of an error's number, or of a part of a longer one: only whole
+    /// numbers in an error's text are ids.
+    fn masked(&self, seen: &str) -> String {
+        let Some((head, text)) = seen.split_once("): ") else { return seen.to_owned() };
+        let mut masked = format!("{head}): ");
+        for part in text.split_inclusive(|c: char| !c.is_ascii_digit()) {
+            let digits = part.trim_end_matches(|c: char| !c.is_ascii_digit());
+            match self.ids.iter().position(|id| *digits == id.to_string()) {
+                Some(n) => masked += &format!("<{}>{}", n + 1, &part[digits.len()..]),
+                None => masked += part,
+            }
         }
-        self.seen.push(format!("{what}: {seen}"));
+        masked
     }
 
     /// Runs a statement, and notes how its reply ended. `$id` stands for `id` in it, `$hex` for the
