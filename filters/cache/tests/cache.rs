@@ -138,7 +138,7 @@ fn cached(sql: &str) -> Command {
 
 fn entry(text: &'static str) -> Arc<LogEntry> {
     let (code, payload) = (CommandCode::QUERY, text.into());
-    Arc::new(LogEntry { lsn: 1, code, payload, expected: Expected::Success })
+    Arc::new(LogEntry::new(1, code, payload, Expected::Success))
 }
 
 #[tokio::test(start_paused = true)]

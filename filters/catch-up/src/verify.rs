@@ -3,23 +3,9 @@
 use bytes::Bytes;
 use chain::{
     Answer,
-    facts::{Expected, LogEntry},
+    facts::{Expected, LogEntry, Verdict},
 };
 use wire::{capability::Capabilities, command::statement::PrepareOk, packet::HEADER_LEN};
-
-/// What a reply says of an entry.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// It has done the same.
-    Same,
-    /// The statement is prepared here under the server's id.
-    Prepared { id: u32, server: u32 },
-    /// The statement cannot be executed here; nothing else is lost. The ERR packet, without its
-    /// header, says why; empty if the statement is another here.
-    Broken { id: u32, error: Bytes },
-    /// This connection is not in the session's state. The ERR packet, without its header.
-    Other(Bytes),
-}
 
 /// Compares a reply with what the log expects.
 pub(crate) fn verify(entry: &LogEntry, answer: &Answer) -> Verdict {

@@ -31,7 +31,7 @@ fn entry(lsn: Lsn, text: &str, expected: Expected) -> Arc<LogEntry> {
         Expected::Statement { .. } => CommandCode::STMT_PREPARE,
         _ => CommandCode::QUERY,
     };
-    Arc::new(LogEntry { lsn, code, payload: Bytes::copy_from_slice(text.as_bytes()), expected })
+    Arc::new(LogEntry::new(lsn, code, Bytes::copy_from_slice(text.as_bytes()), expected))
 }
 
 fn log(entries: &[Arc<LogEntry>], this: Option<This>) -> SessionLog {
@@ -166,12 +166,8 @@ fn a_reset_takes_the_statements_with_it() {
     let mut client = stack(server(seen.clone()));
     let prepared = entry(1, "SELECT ?", Expected::Statement { id: ID, parameters: 1 });
     client.send(query("SELECT 1", log(&[prepared], None))).unwrap();
-    let reset = Arc::new(LogEntry {
-        lsn: 2,
-        code: CommandCode::RESET_CONNECTION,
-        payload: Bytes::new(),
-        expected: Expected::Success,
-    });
+    let code = CommandCode::RESET_CONNECTION;
+    let reset = Arc::new(LogEntry::new(2, code, Bytes::new(), Expected::Success));
     seen.take();
     let execute = about(CommandCode::STMT_EXECUTE, ID, log(&[reset], None));
     client.send(execute).unwrap();

@@ -294,7 +294,8 @@ impl SessionCommands {
         if this.is_some() || !self.log.is_empty() || self.generation > 0 {
             let (entries, generation, schemaless) =
                 (self.log.snapshot(), self.generation, self.schemaless);
-            command.note(SessionLog { entries, this, generation, schemaless });
+            let state = None;
+            command.note(SessionLog { entries, this, generation, schemaless, state });
         }
         let tied = !self.ties.is_empty() || self.local_at.is_some();
         if plan.ties() {

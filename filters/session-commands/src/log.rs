@@ -50,7 +50,7 @@ impl Log {
     /// tell were ever there.
     pub(crate) fn append(&mut self, lsn: Lsn, entry: Entry) {
         let Entry { code, payload, expected, reads, writes } = entry;
-        let entry = Arc::new(LogEntry { lsn, code, payload, expected });
+        let entry = Arc::new(LogEntry::new(lsn, code, payload, expected));
         self.count(&entry, true);
         Arc::make_mut(&mut self.entries).push(entry);
         let overwrites = !writes.is_empty();

@@ -18,7 +18,7 @@ pub use executed::Executed;
 pub use explain::{Explain, Note};
 pub use forward::{FastForward, Forwarding, StatementIds};
 pub use hints::{Hints, Orders, RouteTo};
-pub use log::{Expected, LogEntry, Lsn, SessionLog, This, Tied};
+pub use log::{Expected, LogEntry, Lsn, SessionLog, StateId, This, Tied, Verdict, Witness};
 pub use pin::Pin;
 pub use rules::{Caching, Multiplex, RuleVerdict};
 pub use statement::Statement;

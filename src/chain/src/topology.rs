@@ -4,11 +4,13 @@ mod standing;
 
 pub use standing::{ServerState, Standing};
 
+use crate::facts::key_hash;
 use std::{
     fmt,
+    num::NonZeroU64,
     sync::{
         Arc,
-        atomic::{AtomicU32, Ordering::Relaxed},
+        atomic::{AtomicU32, AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
 };
@@ -59,7 +61,14 @@ pub struct Server {
     pub load: Load,
     /// Whether it may get new work.
     pub standing: Standing,
+    /// What program it is.
+    pub profile: Profile,
 }
+
+/// What program a server is: a hash of the version that it has greeted with last, vendor included.
+/// Written by the proxy.
+#[derive(Debug, Default)]
+pub struct Profile(AtomicU64);
 
 /// How much a server is used now. Written by the proxy, its latency by `route`; read by whoever
 /// balances.
@@ -118,7 +127,27 @@ impl Topology {
 impl Server {
     /// A server nobody uses yet.
     pub fn new(id: u32, name: impl Into<Arc<str>>, weight: u32) -> Self {
-        Self { id, name: name.into(), weight, load: Load::default(), standing: Standing::default() }
+        Self {
+            id,
+            name: name.into(),
+            weight,
+            load: Load::default(),
+            standing: Standing::default(),
+            profile: Profile::default(),
+        }
+    }
+}
+
+impl Profile {
+    /// Servers with equal ones answer alike, as far as their program decides it. `None` if it has
+    /// not greeted yet.
+    pub fn get(&self) -> Option<NonZeroU64> {
+        NonZeroU64::new(self.0.load(Relaxed))
+    }
+
+    /// Notes the version that it has greeted with.
+    pub fn set(&self, version: &str) {
+        self.0.store(key_hash(version.as_bytes()).max(1), Relaxed);
     }
 }
 

@@ -176,6 +176,7 @@ impl Backend {
         let greeting = Greeting { nonce: [0; NONCE_LEN], thread_id: 0, ..greeting.clone() };
         if self.greeted.load().as_ref().is_none_or(|known| **known != greeting) {
             tracing::info!(server = %self.server.name, version = greeting.version(), "greeted");
+            self.server.profile.set(&greeting.version());
             self.greeted.store(Some(Arc::new(greeting)));
         }
     }

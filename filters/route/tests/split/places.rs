@@ -105,11 +105,9 @@ fn a_transaction_is_on_one_server() {
 
 #[test]
 fn a_session_whose_transactions_only_read_has_them_on_replicas() {
-    let entry = |lsn, payload: &'static str| LogEntry {
-        lsn,
-        code: CommandCode::QUERY,
-        payload: Bytes::from_static(payload.as_bytes()),
-        expected: Expected::Success,
+    let entry = |lsn, payload: &'static str| {
+        let payload = Bytes::from_static(payload.as_bytes());
+        LogEntry::new(lsn, CommandCode::QUERY, payload, Expected::Success)
     };
     let reset = LogEntry { code: CommandCode::RESET_CONNECTION, ..entry(9, "") };
     let read_only = "SET SESSION TRANSACTION READ ONLY";

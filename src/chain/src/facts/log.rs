@@ -1,12 +1,18 @@
 //! What a session has set, for the connections that lack a part of it.
 
 use super::Fact;
+use crate::{reply::Answer, topology::Server};
 use bytes::Bytes;
 use std::{fmt, sync::Arc};
 use wire::command::CommandCode;
 
 /// A place in a session's log: counted from 1, and never used twice.
 pub type Lsn = u64;
+
+/// What a connection is like after the commands that made it so: a keyed hash, of this process
+/// alone. Equal ids are equal states.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct StateId(pub u128);
 
 /// The session's log as it was when the command was sent, and what the command adds to it. On a
 /// command only where there is something to say. Writer: `session-commands`; readers: `route`,
@@ -22,6 +28,9 @@ pub struct SessionLog {
     pub generation: u32,
     /// Whether the session has left the schema of its login for none.
     pub schemaless: bool,
+    /// What the entries make of a connection that has just logged in, without the statements that
+    /// COM_STMT_PREPARE has prepared. `None` if nobody can say.
+    pub state: Option<StateId>,
 }
 
 /// What a session command becomes if its reply is no error.
@@ -34,7 +43,6 @@ pub struct This {
 }
 
 /// One session command that has succeeded.
-#[derive(PartialEq, Eq)]
 pub struct LogEntry {
     /// Its place.
     pub lsn: Lsn,
@@ -44,6 +52,42 @@ pub struct LogEntry {
     pub payload: Bytes,
     /// What a server must answer for the session to be in the same state there.
     pub expected: Expected,
+    /// Of a statement that COM_STMT_PREPARE has prepared: its text, and all that it takes from its
+    /// connection. Entries with equal ids are one statement to a server. `None` if nobody can say.
+    pub context: Option<StateId>,
+    /// Is shown what servers answer, and may know better than `expected` what that means.
+    pub witness: Option<Arc<dyn Witness>>,
+}
+
+/// Sees what servers answer to an entry of a log. Called once for each connection that executes it.
+pub trait Witness: Send + Sync {
+    /// What `answer` of `server` means. `None`: no more than `expected` says.
+    fn saw(&self, server: &Server, answer: &Answer) -> Option<Verdict>;
+}
+
+/// What a server's reply says of an entry of a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It has done the same.
+    Same,
+    /// The statement is prepared here under the server's id.
+    Prepared {
+        /// The session's id.
+        id: u32,
+        /// The server's.
+        server: u32,
+    },
+    /// The statement cannot be executed here; nothing else is lost.
+    Broken {
+        /// The session's id.
+        id: u32,
+        /// The ERR packet, without its header, that says why; empty if the statement is another
+        /// here.
+        error: Bytes,
+    },
+    /// This connection is not in the session's state. The ERR packet, without its header, if there
+    /// was one.
+    Other(Bytes),
 }
 
 /// What a session command must be answered with.
@@ -68,6 +112,13 @@ pub enum Expected {
 /// the dispatcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tied(pub bool);
+
+impl LogEntry {
+    /// An entry of which no more is known than what a server must answer.
+    pub fn new(lsn: Lsn, code: CommandCode, payload: Bytes, expected: Expected) -> Self {
+        Self { lsn, code, payload, expected, context: None, witness: None }
+    }
+}
 
 impl SessionLog {
     /// The place of its last entry, 0 if it has none.

@@ -191,10 +191,14 @@ impl State {
     }
 
     /// Sends a command on one of the connections, which is ready for it.
-    async fn run(&mut self, at: usize, command: Command) -> Result<Reply> {
+    async fn run(&mut self, at: usize, mut command: Command) -> Result<Reply> {
         let Self { held, me, shared, alone, last, keeps_state, .. } = self;
         let one = &mut held[at];
         if *keeps_state {
+            // Another may stand in for the server that was named.
+            if command.fact::<Target>().is_none_or(|target| !one.is_at(target)) {
+                command.note(one.target.clone());
+            }
             one.head = command.fact::<SessionLog>().map_or(one.head, again::head);
             *last = Some(one.target.server.id);
             match command.fact::<Tied>() {
