@@ -93,6 +93,7 @@ struct Loaded {
     set: RuleSet,
     hits: Family,
     wants: Vec<Want>,
+    shown: serde_json::Value,
 }
 
 impl FilterFactory for Factory {
@@ -112,10 +113,10 @@ impl FilterFactory for Factory {
     }
 
     fn build(config: Config) -> Result<impl IntoLayer, BoxError> {
-        let Loaded { set, hits, .. } = config.loaded.ok_or("no rules were read")?;
+        let Loaded { set, hits, shown, .. } = config.loaded.ok_or("no rules were read")?;
         let set = Arc::new(set);
         let layer =
             tower::layer::layer_fn(move |below: Stack| filter::Rules::new(set.clone(), below));
-        Ok(Layer::new(layer).counting([hits]))
+        Ok(Layer::new(layer).counting([hits]).showing(shown))
     }
 }

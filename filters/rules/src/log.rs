@@ -4,7 +4,7 @@ use crate::rule::Outcome;
 use chain::{
     Command, HostgroupId, Reply, Result,
     body::Ending,
-    facts::{ServedBy, Statement},
+    facts::{Logged, ServedBy, Statement},
 };
 use smallvec::SmallVec;
 use std::time::Instant;
@@ -42,6 +42,7 @@ impl Watch {
             self.ended(None, "handed over");
             return Ok(reply);
         }
+        let reply = reply.with(Logged { rules: self.rules.clone() });
         Ok(reply.map_body(|body| {
             body.on_end(move |ending| match ending {
                 Ending::Done(end) => self.ended(end.error, "done"),

@@ -17,6 +17,7 @@ use chain::{
 };
 use schemars::{JsonSchema, schema_for};
 use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::Value;
 use std::{collections::HashMap, path::Path};
 
 /// How large a file of rules may be, in bytes.
@@ -43,8 +44,20 @@ pub(crate) fn read(settings: &Settings, mistakes: &mut Mistakes) -> Option<Loade
         return None;
     }
     let wants = wants(&rules);
+    let shown = shown(&rules);
     let set = RuleSet::new(rules, fast_routing, numbers?.iterations);
-    Some(Loaded { set, hits, wants })
+    Some(Loaded { set, hits, wants, shown })
+}
+
+/// The rules as they were written, in their order, for the admin port.
+fn shown(rules: &[Rule]) -> Value {
+    let mut rows: Vec<_> = rules.iter().map(|rule| &rule.row).collect();
+    rows.sort_by_key(|row| row.rule_id);
+    let rows = rows.into_iter().filter_map(|row| match serde_json::to_value(row) {
+        Ok(Value::Object(columns)) => Some(columns.into_iter().filter(|(_, v)| !v.is_null())),
+        _ => None,
+    });
+    rows.map(|columns| Value::Object(columns.collect())).collect()
 }
 
 /// The filters that do what rules only order; each once, for the first rule that orders it.

@@ -7,15 +7,29 @@ use crate::{
     registry::{Entry, Part, Want},
     settings::{Mistake, Mistakes, Settings, suggest},
 };
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 use tower::Layer as _;
 
 /// A configured chain. The first filter of a list is the first to see a command.
 #[derive(Clone, Debug)]
 pub struct Chain {
+    name: Arc<str>,
     session: Vec<Layer>,
     backend: Vec<Layer>,
+    /// The filters' names, in the order of `session`, then `backend`.
+    filters: Vec<String>,
     given: BTreeSet<&'static str>,
+}
+
+/// One filter of a chain, for people.
+#[derive(Debug)]
+pub struct Filter<'a> {
+    /// As `use` names it.
+    pub name: &'a str,
+    /// Which list it stands in.
+    pub part: Part,
+    /// What it counts, and what it shows of its settings.
+    pub layer: &'a Layer,
 }
 
 /// What the dispatcher below the session filters reads, as any filter would.
@@ -36,8 +50,8 @@ impl Chain {
         }
         let backend = builder.list(settings, "backend", Part::Backend);
         builder.check_wants();
-        let given = builder.known;
-        Self { session, backend, given }
+        let (given, filters) = (builder.known, builder.names);
+        Self { name: Arc::default(), session, backend, filters, given }
     }
 
     /// As [`Self::new`], from the table's text. The dispatcher's need is not checked: tests put a
@@ -49,8 +63,29 @@ impl Chain {
         let session = builder.list(&settings, "session", Part::Session);
         let backend = builder.list(&settings, "backend", Part::Backend);
         builder.check_wants();
-        let given = builder.known;
-        mistakes.into_result(Some(Self { session, backend, given }))
+        let (given, filters) = (builder.known, builder.names);
+        let name = Arc::default();
+        mistakes.into_result(Some(Self { name, session, backend, filters, given }))
+    }
+
+    /// The same chain under its name.
+    #[must_use]
+    pub fn named(mut self, name: &str) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// What the file calls it.
+    pub fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// Its filters, from the client to the servers.
+    pub fn filters(&self) -> impl Iterator<Item = Filter<'_>> {
+        let session = self.session.iter().map(|layer| (Part::Session, layer));
+        let backend = self.backend.iter().map(|layer| (Part::Backend, layer));
+        let layers = session.chain(backend).zip(&self.filters);
+        layers.map(|((part, layer), name)| Filter { name, part, layer })
     }
 
     /// Whether one of its filters attaches the fact of that name.
@@ -89,6 +124,8 @@ struct Builder<'a> {
     mistakes: &'a mut Mistakes,
     /// Facts given by the filters so far: those of the session's list reach the backend's.
     known: BTreeSet<&'static str>,
+    /// The filters that were built, of both lists.
+    names: Vec<String>,
     /// The filters of the `backend` list.
     below: Vec<String>,
     /// What filters of the `session` list want there, each with the mistake that it is to miss it.
@@ -100,7 +137,8 @@ struct Builder<'a> {
 impl<'a> Builder<'a> {
     fn new(registry: &'a Registry, mistakes: &'a mut Mistakes) -> Self {
         let (below, wants, wants_later) = (Vec::new(), Vec::new(), Vec::new());
-        Self { registry, mistakes, known: BTreeSet::new(), below, wants, wants_later }
+        let names = Vec::new();
+        Self { registry, mistakes, known: BTreeSet::new(), names, below, wants, wants_later }
     }
 
     fn list(&mut self, settings: &Settings, key: &str, part: Part) -> Vec<Layer> {
@@ -135,7 +173,7 @@ impl<'a> Builder<'a> {
         }
         self.wants_later.retain(|(wanted, _)| *wanted != name);
         if part == Part::Backend {
-            self.below.push(name);
+            self.below.push(name.clone());
         }
         let built = entry.build(&settings.without("use"), self.mistakes, &self.known);
         for Want { filter, what } in built.iter().flat_map(|built| built.wants.clone()) {
@@ -145,7 +183,10 @@ impl<'a> Builder<'a> {
             self.wants_later.push((filter, mistake.hint(hint)));
         }
         self.known.extend(built.as_ref().map_or(entry.gives, |built| built.gives));
-        built.map(|built| built.layer)
+        built.map(|built| {
+            self.names.push(name);
+            built.layer
+        })
     }
 
     fn check_wants(&mut self) {

@@ -22,7 +22,7 @@ pub use forward::{FastForward, Forwarding, StatementIds};
 pub use hints::{Hints, Orders, RouteTo};
 pub use log::{Expected, LogEntry, Lsn, SessionLog, StateId, This, Tied, Verdict, Witness};
 pub use pin::Pin;
-pub use rules::{Caching, Multiplex, RuleVerdict};
+pub use rules::{Caching, Logged, Multiplex, RuleVerdict};
 pub use statement::Statement;
 
 use crate::topology::{HostgroupId, Server};

@@ -28,6 +28,7 @@ pub type Calling = Pin<Box<dyn Future<Output = Result<Reply>> + Send>>;
 pub struct Layer {
     wrap: Arc<dyn Fn(Stack) -> Stack + Send + Sync>,
     counters: Vec<Family>,
+    shown: Option<Arc<serde_json::Value>>,
 }
 
 impl Stack {
@@ -68,7 +69,7 @@ impl Layer {
         }
         let layer = layer.expect("only a layer of this type has been taken out");
         let wrap = Arc::new(move |below| Stack(Box::new(layer.layer(below))));
-        Self { wrap, counters: Vec::new() }
+        Self { wrap, counters: Vec::new(), shown: None }
     }
 
     /// The same, with counters that the admin port shows.
@@ -76,6 +77,19 @@ impl Layer {
     pub fn counting(mut self, families: impl IntoIterator<Item = Family>) -> Self {
         self.counters.extend(families);
         self
+    }
+
+    /// The same, with something of its settings that the admin port shows, such as the list of its
+    /// rules. Nothing secret.
+    #[must_use]
+    pub fn showing(mut self, what: serde_json::Value) -> Self {
+        self.shown = Some(Arc::new(what));
+        self
+    }
+
+    /// What it shows of its settings.
+    pub fn shown(&self) -> Option<&serde_json::Value> {
+        self.shown.as_deref()
     }
 
     /// What it counts.

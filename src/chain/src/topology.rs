@@ -78,6 +78,9 @@ pub struct Load {
     attached: AtomicU32,
     /// In µs; 0 if nothing has been measured.
     latency: AtomicU32,
+    answered: AtomicU64,
+    /// In µs, of all that were answered.
+    time: AtomicU64,
 }
 
 /// A measured latency is a moving average of about so many.
@@ -160,6 +163,18 @@ impl Load {
     /// Connections that sessions hold.
     pub fn attached(&self) -> u32 {
         self.attached.load(Relaxed)
+    }
+
+    /// Clients' commands whose whole reply has reached them, and the time that these took, from the
+    /// last byte of the command to the last byte of the reply.
+    pub fn answered(&self) -> (u64, Duration) {
+        (self.answered.load(Relaxed), Duration::from_micros(self.time.load(Relaxed)))
+    }
+
+    /// Takes in one of these.
+    pub fn note_answered(&self, took: Duration) {
+        self.answered.fetch_add(1, Relaxed);
+        self.time.fetch_add(u64::try_from(took.as_micros()).unwrap_or(u64::MAX), Relaxed);
     }
 
     /// From a command's way down to its reply's first packet, a moving average, to the µs. `None`

@@ -1,27 +1,42 @@
-//! The admin port: what the proxy does, for machines and for people with curl.
+//! The admin port: what the proxy does, for machines, for people with curl, and as a page.
 //!
-//! `GET /metrics` is Prometheus' text format, `GET /status` and `GET /servers` JSON; `GET /live` and
-//! `GET /ready` are for whoever starts the proxy.
+//! ```text
+//! request ──▶ guard (who asks, in which form) ──▶ routes ──▶ status, sessions, servers, ...
+//!                                                       ├──▶ overview: all of it at once, once or as a stream
+//!                                                       └──▶ page: what a browser shows of that
+//! ```
+//!
+//! `GET /metrics` is Prometheus' text format, the rest is JSON and described by `GET /openapi.json`.
 
+mod chains;
+#[allow(unused_qualifications, reason = "utoipa's macro makes them of a query's type")]
+mod digests;
+mod guard;
+mod kill;
+mod overview;
+mod page;
 mod probes;
+mod routes;
 mod servers;
+#[allow(unused_qualifications, reason = "as above")]
+mod sessions;
+
+pub(crate) use guard::Guard;
 
 use crate::{
-    backend::{Backends, health::machine::state_name},
+    backend::{Backends, health::machine::state_name, sessions::Sessions},
+    digests::Digests,
+    live::Roll,
     metrics::Metrics,
     signal::Signal,
 };
-use axum::{
-    Json, Router,
-    extract::State,
-    http::header::CONTENT_TYPE,
-    routing::{get, post},
-};
-use chain::HostgroupId;
+use axum::{Json, extract::State, http::header::CONTENT_TYPE};
+use chain::{Chain, HostgroupId};
 use serde::Serialize;
 use std::{collections::BTreeSet, net::SocketAddr, sync::Arc, time::Instant};
 use tokio::{net::TcpListener, sync::Mutex};
 use tokio_util::sync::CancellationToken;
+use utoipa::ToSchema;
 
 /// What the admin port shows.
 pub(crate) struct Facts {
@@ -34,10 +49,16 @@ pub(crate) struct Facts {
     pub(crate) hostgroups: BTreeSet<HostgroupId>,
     /// Locked while servers are asked for `/ready`.
     pub(crate) asking: Mutex<()>,
+    /// All chains of the file.
+    pub(crate) chains: Vec<Chain>,
+    pub(crate) ids: Arc<Sessions>,
+    pub(crate) roll: Arc<Roll>,
+    pub(crate) digests: Option<Arc<Digests>>,
+    pub(crate) guard: Guard,
 }
 
 /// The answer to `GET /status`.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct Status {
     version: &'static str,
     uptime_seconds: u64,
@@ -49,7 +70,7 @@ struct Status {
 }
 
 /// One listener.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct ListenerStatus {
     /// As bound: port 0 has become a real one.
     pub(crate) address: String,
@@ -57,7 +78,7 @@ pub(crate) struct ListenerStatus {
 }
 
 /// One server of one hostgroup.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct ServerStatus {
     hostgroup: u32,
     name: Arc<str>,
@@ -80,18 +101,14 @@ pub(crate) async fn serve(
     facts: Facts,
     ended: CancellationToken,
 ) -> std::io::Result<()> {
-    let routes = Router::new()
-        .route("/metrics", get(metrics))
-        .route("/status", get(status))
-        .route("/live", get(probes::live))
-        .route("/ready", get(probes::ready))
-        .route("/servers", get(servers::all))
-        .route("/servers/{name}/state", post(servers::order))
-        .with_state(Arc::new(facts));
+    let routes = routes::all(Arc::new(facts), &ended);
     let routes = routes.into_make_service_with_connect_info::<SocketAddr>();
     axum::serve(listener, routes).with_graceful_shutdown(ended.cancelled_owned()).await
 }
 
+/// All counters, as OpenMetrics 1.0
+#[utoipa::path(get, path = "/metrics", tag = "seeing",
+    responses((status = 200, description = "Prometheus' text", content_type = "application/openmetrics-text", body = String)))]
 async fn metrics(
     State(facts): State<Arc<Facts>>,
 ) -> ([(axum::http::HeaderName, &'static str); 1], String) {
@@ -107,25 +124,33 @@ async fn metrics(
     ([(CONTENT_TYPE, kind)], facts.metrics.render())
 }
 
+/// What there is, in short
+#[utoipa::path(get, path = "/status", tag = "seeing", responses((status = 200, body = Status)))]
 async fn status(State(facts): State<Arc<Facts>>) -> Json<Status> {
-    let mut servers: Vec<_> = facts.backends.iter().collect();
-    servers.sort_by_key(|backend| backend.server.id);
-    let servers = servers.into_iter().map(|backend| ServerStatus {
-        hostgroup: backend.hostgroup.0,
-        name: backend.server.name.clone(),
-        weight: backend.server.weight,
-        state: state_name(backend.server.standing.state()),
-        member: backend.server.standing.is_member(),
-        attached: backend.server.load.attached(),
-        idle: backend.idle(),
-        outstanding: backend.server.load.outstanding(),
-    });
-    Json(Status {
-        version: env!("CARGO_PKG_VERSION"),
-        uptime_seconds: facts.started.elapsed().as_secs(),
-        state: if facts.draining.is_given() { "draining" } else { "running" },
-        sessions: facts.metrics.sessions.get(),
-        listeners: facts.listeners.clone(),
-        servers: servers.collect(),
-    })
+    Json(Status::of(&facts))
+}
+
+impl Status {
+    fn of(facts: &Facts) -> Self {
+        let mut servers: Vec<_> = facts.backends.iter().collect();
+        servers.sort_by_key(|backend| backend.server.id);
+        let servers = servers.into_iter().map(|backend| ServerStatus {
+            hostgroup: backend.hostgroup.0,
+            name: backend.server.name.clone(),
+            weight: backend.server.weight,
+            state: state_name(backend.server.standing.state()),
+            member: backend.server.standing.is_member(),
+            attached: backend.server.load.attached(),
+            idle: backend.idle(),
+            outstanding: backend.server.load.outstanding(),
+        });
+        Self {
+            version: env!("CARGO_PKG_VERSION"),
+            uptime_seconds: facts.started.elapsed().as_secs(),
+            state: if facts.draining.is_given() { "draining" } else { "running" },
+            sessions: facts.metrics.sessions.get(),
+            listeners: facts.listeners.clone(),
+            servers: servers.collect(),
+        }
+    }
 }

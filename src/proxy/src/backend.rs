@@ -14,6 +14,7 @@ mod lasting;
 pub(crate) mod leash;
 pub(crate) mod link;
 pub(crate) mod mirror;
+mod noted;
 pub(crate) mod relay;
 mod release;
 mod schema;
@@ -373,6 +374,11 @@ impl Backend {
         self.room.close();
         self.spare.close();
         self.lock_idle().drain(..).map(|one| one.link).collect()
+    }
+
+    /// Connections that there may be, used and idle.
+    pub(crate) fn capacity(&self) -> u32 {
+        self.capacity
     }
 
     /// Connections that nobody uses.

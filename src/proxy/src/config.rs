@@ -6,8 +6,10 @@
 //! ```
 
 mod address;
+mod admin;
 mod checks;
 mod cluster;
+mod events;
 mod limits;
 mod load;
 mod monitor;
@@ -22,12 +24,14 @@ mod user;
 mod tests;
 
 pub use address::Address;
+pub use admin::Admin;
 pub use cluster::Cluster;
+pub use events::{EventText, Events, EventsOf};
 pub use limits::Limits;
 pub use monitor::{Monitor, MonitorTable};
 pub use proxy_protocol::{Network, ProxyProtocol};
 pub use tables::{
-    Admin, AuthPlugin, Backend, ClientCertificate, Compression, Hostgroup, Listener, ListenerTls,
+    AuthPlugin, Backend, ClientCertificate, Compression, Hostgroup, Listener, ListenerTls,
     ListenerTlsMode, Log, LogFormat, LoginBy, Server, ServerCompression, ServerTls, ServerTlsMode,
     ServerWord, Shutdown,
 };
@@ -44,6 +48,8 @@ pub struct Config {
     pub admin: Admin,
     /// What is logged.
     pub log: Log,
+    /// The file with a line for each command.
+    pub events: Events,
     /// Bounds on what clients can take.
     pub limits: Limits,
     /// Connections to servers.

@@ -3,10 +3,12 @@
 mod counted;
 mod forwarded;
 mod health;
+mod totals;
 
 pub(crate) use counted::Counted as CountedByFilters;
 pub(crate) use forwarded::{Forwarded, Observed};
 pub(crate) use health::Health;
+pub(crate) use totals::Totals;
 
 use chain::{HostgroupId, Origin};
 use prometheus_client::{

@@ -12,10 +12,13 @@ use crate::{
         sessions::Sessions,
     },
     config::{self, ClientCertificate, Config, ListenerTlsMode, LoginBy},
+    digests::Digests,
+    events::EventLog,
     forward::Grace,
     greeter::{Greeter, Model},
     hosts::Hosts,
     listen::{self, Acceptor},
+    live::Roll,
     metrics::{CountedByFilters, Metrics},
     session::{
         Context,
@@ -23,6 +26,7 @@ use crate::{
         login::{Entrance, ProcessKey},
         relay::Relay,
         slow::SlowLog,
+        watch::Watchers,
     },
     signal::Signal,
     tls::{Renewal, TlsError, renewal},
@@ -56,6 +60,9 @@ pub enum StartError {
     /// A socket cannot be bound.
     #[error("cannot listen on {0}: {1}")]
     Bind(String, io::Error),
+    /// The log of events cannot be written.
+    #[error("events.file {0}: {1}")]
+    Events(String, io::Error),
     /// TLS of a listener or towards a server cannot be set up.
     #[error("{0}: {1}")]
     Tls(String, TlsError),
@@ -78,6 +85,7 @@ struct Common {
     budget: Budget,
     login_timeout: Duration,
     ids: Arc<Sessions>,
+    roll: Arc<Roll>,
     grace_close: Grace,
     /// No new work begins.
     draining: Arc<Signal>,
@@ -111,6 +119,7 @@ impl Proxy {
             budget: Budget::new(config.limits.max_buffered),
             login_timeout: config.limits.login_timeout,
             ids: Arc::default(),
+            roll: Arc::default(),
             grace_close: Grace(config.backend.grace_close),
             draining: Arc::default(),
             cut: Signal::default(),
@@ -121,7 +130,11 @@ impl Proxy {
         let hostgroups = needed(&config.users, &config.listeners);
         let users = Arc::new(Users::new(config.users));
         let key = Arc::<ProcessKey>::default();
-        let slow = SlowLog::of(config.log.slow_queries).map(Arc::new);
+        let digests = Digests::of(config.admin.digests);
+        let events = EventLog::open(&config.events);
+        let events = events.map_err(|e| StartError::Events(e.0, e.1))?;
+        let slow = SlowLog::of(config.log.slow_queries);
+        let watchers = Watchers { slow, digests: digests.clone(), events }.some();
         let mut doors = Vec::new();
         for listener in &config.listeners {
             let at = |e| StartError::Bind(listener.address.to_string(), e);
@@ -138,7 +151,7 @@ impl Proxy {
                     settings: config.backend.clone(),
                     sessions: common.ids.clone(),
                     mirrors: mirrors.clone(),
-                    tells_statement: slow.is_some(),
+                    tells_statement: watchers.is_some(),
                 }),
                 topology: topology.clone(),
                 metrics: metrics.clone(),
@@ -146,7 +159,7 @@ impl Proxy {
                     .unwrap_or(usize::MAX),
                 max_statements: config.limits.max_prepared_statements,
                 wait_timeout: config.limits.wait_timeout,
-                slow: slow.clone(),
+                watchers: watchers.clone(),
                 draining: common.draining.clone(),
             });
             doors.push(Door { acceptor, entrance, context });
@@ -167,6 +180,11 @@ impl Proxy {
             draining: common.draining.clone(),
             hostgroups,
             asking: tokio::sync::Mutex::default(),
+            chains: config.chains.values().cloned().collect(),
+            ids: common.ids.clone(),
+            roll: common.roll.clone(),
+            digests,
+            guard: admin::Guard::new(config.admin.token.clone()),
         };
         let renewal = Arc::default();
         let Config { shutdown, monitor, .. } = config;

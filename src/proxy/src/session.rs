@@ -11,6 +11,7 @@ pub(crate) mod relay;
 mod schema;
 pub(crate) mod slow;
 mod statements;
+pub(crate) mod watch;
 
 pub(crate) use client::Client;
 use next::{next_command, packet_too_large, too_large};
@@ -30,11 +31,10 @@ use attend::{Gone, Patience};
 use bytes::BytesMut;
 use chain::{
     Command, Error, Origin, Outcome, Reply, Session, Stack, Topology,
-    facts::{Forwarding, StatementIds},
+    facts::{Forwarding, ServedBy, StatementIds},
 };
 use deliver::{Delivery, deliver};
 use futures_util::FutureExt;
-use slow::SlowLog;
 use sql::{Dialect, Verb};
 use statements::Statements;
 use std::{
@@ -44,6 +44,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tower::{Service, ServiceExt};
+use watch::Watchers;
 use wire::{
     command::CommandCode,
     err::{ErrPacket, ErrorCode, codes},
@@ -61,8 +62,8 @@ pub(crate) struct Context {
     pub(crate) max_statements: u32,
     /// How long a client may be logged in without a command.
     pub(crate) wait_timeout: Duration,
-    /// Where slow commands are told of, if they are.
-    pub(crate) slow: Option<Arc<SlowLog>>,
+    /// Those who note what becomes of commands, if there are any.
+    pub(crate) watchers: Option<Arc<Watchers>>,
     /// Given when the proxy is about to end: no new work begins.
     pub(crate) draining: Arc<Signal>,
 }
@@ -91,6 +92,9 @@ pub(crate) async fn serve(
     stack: &mut Stack,
 ) -> Ended {
     let mut drained = pin!(context.draining.given());
+    if let Some(live) = &client.live {
+        live.describe(session, context.shared.chain.name());
+    }
     let first = next_command(client, context, session, stack, drained.as_mut());
     // Later on there is a server that waits, for as long as its own wait_timeout says.
     let Ok(mut next) = tokio::time::timeout(context.wait_timeout, first).await else {
@@ -107,11 +111,18 @@ pub(crate) async fn serve(
         match message.first_byte().map(CommandCode) {
             Some(CommandCode::QUIT) => return Ended::Left,
             Some(CommandCode::CHANGE_USER) => return Ended::ChangesUser(message),
-            _ => match run(client, context, session, stack, &mut statements, message, before).await
-            {
-                Ok(answered) => before = answered,
-                Err(ended) => return ended,
-            },
+            _ => {
+                before =
+                    match run(client, context, session, stack, &mut statements, message, before)
+                        .await
+                    {
+                        Ok(answered) => answered,
+                        Err(ended) => return ended,
+                    };
+                if let Some(live) = &client.live {
+                    live.rests(Instant::now());
+                }
+            }
         }
         next = next_command(client, context, session, stack, drained.as_mut()).await;
     }
@@ -136,6 +147,9 @@ async fn run(
     before: Answered,
 ) -> Result<Answered, Ended> {
     let started = Instant::now();
+    if let Some(live) = &client.live {
+        live.begins(started);
+    }
     let sequence = message.next_seq;
     let Some(command) = Command::read(session.clone(), message) else {
         let refusal = ErrPacket::new(codes::ER_UNKNOWN_COM_ERROR, "Unknown command");
@@ -153,7 +167,7 @@ async fn run(
     };
     let schema = schema::Asked::by(&command);
     let closes = asks_to_close(&command);
-    let mut watch = context.slow.as_ref().map(|slow| slow.watch(&command, started));
+    let mut watch = context.watchers.as_ref().map(|watchers| watchers.watch(&command, started));
     let patience = Patience::of(&context.shared.settings);
     let Some(reply) = client.attended(patience, call(stack, command)).await else {
         return Err(Ended::Client(Error::client(Gone)));
@@ -165,15 +179,25 @@ async fn run(
     if let (Some(watch), Ok(reply)) = (&mut watch, &reply) {
         watch.served(reply);
     }
+    let served = reply.as_ref().ok().and_then(Reply::fact);
+    let served = served.map(|ServedBy(target)| target.server.clone());
     let error = match reply.map(Reply::into_outcome) {
         Ok(Outcome::Body(body)) => match deliver(client, change.watch(body), patience).await {
             Delivery::Ended(end) => {
                 statements.changed(change, &end);
-                schema.done(&end, session);
+                if schema.done(&end, session)
+                    && let Some(live) = &client.live
+                {
+                    live.describe(session, context.shared.chain.name());
+                }
                 if let Some(status) = end.status {
                     session.set_status(status);
                 }
-                context.metrics.took(started.elapsed());
+                let took = started.elapsed();
+                context.metrics.took(took);
+                if let Some(server) = served {
+                    server.load.note_answered(took);
+                }
                 if let Some(watch) = &mut watch {
                     watch.ended(end.error, client.sent);
                 }

@@ -60,3 +60,14 @@ pub enum Multiplex {
 impl Fact for RuleVerdict {
     const NAME: &'static str = "rule-verdict";
 }
+
+/// A rule wants the command of this reply logged; on the reply. Writer: `rules`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Logged {
+    /// The rules that have matched the command.
+    pub rules: SmallVec<[u32; 4]>,
+}
+
+impl Fact for Logged {
+    const NAME: &'static str = "logged";
+}

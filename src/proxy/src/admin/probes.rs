@@ -7,21 +7,27 @@ use chain::{HostgroupId, topology::ServerState};
 use futures_util::future::join_all;
 use serde::Serialize;
 use std::sync::Arc;
+use utoipa::ToSchema;
 
 /// The answer to `GET /ready`.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub(super) struct Readiness {
     ready: bool,
     /// Why it is not.
     causes: Vec<String>,
 }
 
-/// The process serves, whatever it serves: there is no other answer.
+/// The process serves, whatever it serves: there is no other answer
+#[utoipa::path(get, path = "/live", tag = "probes", security(()), responses((status = 200, body = String)))]
 pub(super) async fn live() -> &'static str {
     "live\n"
 }
 
-/// 200 if a client that comes now can be served, else 503.
+/// Whether a client that comes now can be served
+#[utoipa::path(get, path = "/ready", tag = "probes", security(()), responses(
+    (status = 200, body = Readiness),
+    (status = 503, description = "It cannot be, and why", body = Readiness),
+))]
 pub(super) async fn ready(State(facts): State<Arc<Facts>>) -> (StatusCode, Json<Readiness>) {
     let mut causes = Vec::new();
     if facts.draining.is_given() {

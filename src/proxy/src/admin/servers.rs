@@ -1,54 +1,121 @@
 //! `GET /servers`: how servers are. `POST /servers/{name}/state`: an operator's word.
 
-use super::Facts;
+use super::{
+    Facts,
+    guard::{Refusal, Refused, read, refuse},
+};
 use crate::{
-    backend::health::report::{ClusterReport, ServerReport},
+    backend::{
+        Backend,
+        health::{
+            machine::state_name,
+            report::{ClusterReport, ServerReport},
+        },
+    },
     config::ServerWord,
 };
 use axum::{
     Json,
-    extract::{ConnectInfo, Path, State},
-    http::{HeaderMap, StatusCode, header::CONTENT_TYPE},
+    extract::{Path, State},
+    http::StatusCode,
 };
 use serde::{Deserialize, Serialize};
-use std::{net::SocketAddr, sync::Arc};
+use std::sync::Arc;
+use utoipa::ToSchema;
 
 /// The answer to `GET /servers`.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub(super) struct Servers {
-    servers: Vec<ServerReport>,
-    clusters: Vec<ClusterReport>,
+    pub(super) servers: Vec<ServerReport>,
+    pub(super) clusters: Vec<ClusterReport>,
 }
 
 /// What is posted.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Word {
+    /// `online`, `offline-soft` or `offline-hard`.
+    #[schema(value_type = String)]
     state: ServerWord,
 }
 
-/// The answer to an order that is not followed.
-#[derive(Serialize)]
-pub(super) struct Refusal {
-    error: String,
+/// One server of one hostgroup, and the connections to it.
+#[derive(Serialize, ToSchema)]
+pub(super) struct PoolReport {
+    hostgroup: u32,
+    server: Arc<str>,
+    /// `online`, `lagging`, `shunned`, `offline-soft` or `offline-hard`.
+    state: &'static str,
+    /// How many there may be at once.
+    max_connections: u32,
+    /// Those that sessions hold.
+    attached: u32,
+    /// Those that wait for a session.
+    idle: usize,
+    /// Commands whose reply has not ended.
+    outstanding: u32,
+    /// Commands that were sent.
+    commands: u64,
+    /// Clients' commands whose whole reply has reached them.
+    answered: u64,
+    /// The time that these took, all together.
+    answered_seconds: f64,
 }
 
-type Refused = (StatusCode, Json<Refusal>);
+impl Servers {
+    pub(super) fn of(facts: &Facts) -> Self {
+        let health = facts.backends.health();
+        Self { servers: health.servers(), clusters: health.clusters() }
+    }
+}
 
+/// How each server is, and what has happened to it
+#[utoipa::path(get, path = "/servers", tag = "seeing", responses((status = 200, body = Servers)))]
 pub(super) async fn all(State(facts): State<Arc<Facts>>) -> Json<Servers> {
-    let health = facts.backends.health();
-    Json(Servers { servers: health.servers(), clusters: health.clusters() })
+    Json(Servers::of(&facts))
 }
 
-/// Sets the state of all servers of that name; gives what they are then.
+/// The connections to each server of each hostgroup
+#[utoipa::path(get, path = "/pools", tag = "seeing", responses((status = 200, body = Vec<PoolReport>)))]
+pub(super) async fn pools(State(facts): State<Arc<Facts>>) -> Json<Vec<PoolReport>> {
+    Json(pool_reports(&facts))
+}
+
+pub(super) fn pool_reports(facts: &Facts) -> Vec<PoolReport> {
+    let report = |backend: &Arc<Backend>| {
+        let (answered, time) = backend.server.load.answered();
+        PoolReport {
+            hostgroup: backend.hostgroup.0,
+            server: backend.server.name.clone(),
+            state: state_name(backend.server.standing.state()),
+            max_connections: backend.capacity(),
+            attached: backend.server.load.attached(),
+            idle: backend.idle(),
+            outstanding: backend.server.load.outstanding(),
+            commands: backend.metrics.commands.get(),
+            answered,
+            answered_seconds: time.as_secs_f64(),
+        }
+    };
+    facts.backends.iter().map(report).collect()
+}
+
+/// Set the state of all servers of that name
+///
+/// Gives what they are then.
+#[utoipa::path(post, path = "/servers/{name}/state", tag = "orders", request_body = Word,
+    params(("name" = String, Path, description = "A server's name")),
+    responses(
+        (status = 200, body = Vec<ServerReport>),
+        (status = 400, description = "The body says something else", body = Refusal),
+        (status = 404, description = "There is no such server", body = Refusal),
+    ))]
 pub(super) async fn order(
     State(facts): State<Arc<Facts>>,
-    ConnectInfo(peer): ConnectInfo<SocketAddr>,
     Path(name): Path<String>,
-    headers: HeaderMap,
     body: String,
 ) -> Result<Json<Vec<ServerReport>>, Refused> {
-    let Word { state } = read(peer, &headers, &body)?;
+    let Word { state } = read(&body, r#"{"state": "online"}, "offline-soft" or "offline-hard""#)?;
     let health = facts.backends.health();
     if health.order(&name, state) == 0 {
         let mut names: Vec<_> = health.servers().into_iter().map(|server| server.name).collect();
@@ -57,62 +124,21 @@ pub(super) async fn order(
         let text = format!("there is no server {name:?}; there are: {}", names.join(", "));
         return Err(refuse(StatusCode::NOT_FOUND, text));
     }
-    tracing::info!(server = name, ?state, %peer, "an operator's word");
     Ok(Json(health.named(&name)))
-}
-
-/// Whoever reaches the port may read; only those on this machine may give orders, and no page in
-/// a browser of theirs: it cannot send this type to another origin.
-fn read(peer: SocketAddr, headers: &HeaderMap, body: &str) -> Result<Word, Refused> {
-    if !peer.ip().to_canonical().is_loopback() {
-        let text = "orders are taken from this machine only, by its loopback addresses";
-        return Err(refuse(StatusCode::FORBIDDEN, text));
-    }
-    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    if kind.split(';').next().unwrap_or_default().trim() != "application/json" {
-        let text = "say Content-Type: application/json";
-        return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, text));
-    }
-    serde_json::from_str(body).map_err(|error| {
-        let form = r#"give {"state": "online"}, "offline-soft" or "offline-hard""#;
-        refuse(StatusCode::BAD_REQUEST, format!("{error}; {form}"))
-    })
-}
-
-fn refuse(status: StatusCode, error: impl Into<String>) -> Refused {
-    (status, Json(Refusal { error: error.into() }))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::read;
+    use super::{Word, read};
     use crate::config::ServerWord;
-    use axum::http::{HeaderMap, HeaderValue, StatusCode, header::CONTENT_TYPE};
-
-    fn status(peer: &str, kind: &'static str, body: &str) -> Result<ServerWord, StatusCode> {
-        let mut headers = HeaderMap::new();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-        let peer = peer.parse().expect("an address");
-        read(peer, &headers, body).map(|word| word.state).map_err(|(status, _)| status)
-    }
+    use axum::http::StatusCode;
 
     #[test]
-    fn orders_are_taken_from_here_and_in_one_form_only() {
-        let (json, soft) = ("application/json", r#"{"state": "offline-soft"}"#);
-        for peer in ["127.0.0.1:1", "127.8.9.1:1", "[::1]:1", "[::ffff:127.0.0.1]:1"] {
-            assert_eq!(status(peer, json, soft), Ok(ServerWord::OfflineSoft), "{peer}");
-        }
-        let with_charset = "application/json; charset=utf-8";
-        assert_eq!(status("[::1]:1", with_charset, soft), Ok(ServerWord::OfflineSoft));
-        for peer in ["10.0.0.1:1", "[2001:db8::1]:1", "[::ffff:10.0.0.1]:1"] {
-            assert_eq!(status(peer, json, soft), Err(StatusCode::FORBIDDEN), "{peer}");
-        }
-        for kind in ["text/plain", "application/x-www-form-urlencoded", ""] {
-            let refused = Err(StatusCode::UNSUPPORTED_MEDIA_TYPE);
-            assert_eq!(status("[::1]:1", kind, soft), refused, "{kind}");
-        }
+    fn orders_are_taken_in_one_form_only() {
+        let word = |body| read(body, "").map(|Word { state }| state).map_err(|(code, _)| code);
+        assert_eq!(word(r#"{"state": "offline-soft"}"#), Ok(ServerWord::OfflineSoft));
         for body in ["", "{}", r#"{"state": "gone"}"#, r#"{"state": "online", "x": 1}"#, "online"] {
-            assert_eq!(status("[::1]:1", json, body), Err(StatusCode::BAD_REQUEST), "{body}");
+            assert_eq!(word(body), Err(StatusCode::BAD_REQUEST), "{body}");
         }
     }
 }

@@ -150,6 +150,7 @@ impl Service<Command> for Dispatch {
     fn call(&mut self, command: Command) -> Self::Future {
         let mut state = self.0.lend();
         Box::pin(async move {
+            state.me.entry.noted.note(&command);
             let Some(target) = command.fact::<Target>().cloned() else {
                 return Err(Error::filter("no filter has said which server this command goes to"));
             };

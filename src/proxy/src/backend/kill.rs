@@ -27,6 +27,17 @@ pub(crate) async fn kill(
     run(backend, account, source, CommandCode::QUERY, text.as_bytes()).await
 }
 
+/// As [`kill`], but ends only the statement that the thread runs.
+pub(crate) async fn query(
+    backend: &Arc<Backend>,
+    account: &Account,
+    source: Source,
+    thread_id: u32,
+) -> Result<(), ConnectError> {
+    let text = format!("KILL QUERY {thread_id}");
+    run(backend, account, source, CommandCode::QUERY, text.as_bytes()).await
+}
+
 /// Sends one command whose reply is an OK or an ERR.
 pub(super) async fn run(
     backend: &Arc<Backend>,

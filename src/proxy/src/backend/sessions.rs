@@ -1,6 +1,6 @@
 //! Which sessions there are, by the ids that clients see, and which connections they have.
 
-use super::{Backend, gate::Gate, ids::spell, tally::Tally};
+use super::{Backend, gate::Gate, ids::spell, noted::Noted, tally::Tally};
 use crate::config::Account;
 use std::{
     collections::HashMap,
@@ -37,6 +37,7 @@ pub(crate) struct Entry {
     pub(crate) killed: AtomicBool,
     /// The client has set `pseudo_thread_id`: CONNECTION_ID() is what it says.
     pub(crate) renamed: AtomicBool,
+    pub(crate) noted: Noted,
     /// Locked when the session gets a connection, and by a KILL.
     place: Mutex<Place>,
 }
@@ -88,6 +89,7 @@ impl Sessions {
             account,
             killed: AtomicBool::new(false),
             renamed: AtomicBool::new(false),
+            noted: Noted::default(),
             place: Mutex::new(place),
         });
         self.lock().insert(id, entry.clone());
@@ -146,6 +148,11 @@ impl Entry {
     /// The connection that the session used last: if it runs a statement, then there.
     pub(crate) fn last_used(&self) -> Option<Arc<Lease>> {
         self.lock().leases.last().cloned()
+    }
+
+    /// All its connections; the one used last is the last.
+    pub(crate) fn leases(&self) -> Vec<Arc<Lease>> {
+        self.lock().leases.clone()
     }
 
     /// Ends the session if it still has no connection.

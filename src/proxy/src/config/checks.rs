@@ -1,8 +1,9 @@
 //! What tables say about each other, and what their schemas cannot say.
 
 use super::{
-    Address, Admin, Backend, ClientCertificate, Cluster, Hostgroup, Listener, ListenerTlsMode, Log,
+    Address, Backend, ClientCertificate, Cluster, Hostgroup, Listener, ListenerTlsMode, Log,
     LoginBy, Server, ServerCompression, ServerTlsMode,
+    admin::AdminTable,
     load::Chains,
     part::{Entry, List, elsewhere},
     user::UserTable,
@@ -60,13 +61,6 @@ impl Hostgroups {
     }
 }
 
-pub(super) fn admin(admin: &Entry<Admin>, mistakes: &mut Mistakes) {
-    if let Address::Unix(_) = admin.value.address {
-        let mistake = admin.settings.mistake_at("address", "metrics are served over TCP only");
-        mistakes.push(mistake.hint("for example \"127.0.0.1:6032\""));
-    }
-}
-
 pub(super) fn log(log: &Entry<Log>, mistakes: &mut Mistakes) {
     if EnvFilter::builder().parse(&log.value.level).is_err() {
         let mistake = log.settings.mistake_at("level", "this is not a level, nor a list of them");
@@ -83,7 +77,7 @@ pub(super) fn backend(backend: &Entry<Backend>, mistakes: &mut Mistakes) {
 pub(super) fn listeners(
     main: &Settings,
     listeners: &List<Listener>,
-    admin: &Entry<Admin>,
+    admin: &Entry<AdminTable>,
     chains: &Chains,
     mistakes: &mut Mistakes,
 ) {

@@ -1,9 +1,9 @@
 //! From files to a configuration.
 
 use super::{
-    Config, Server,
+    Config, Server, admin,
     checks::{self, Hostgroups},
-    cluster, limits, monitor,
+    cluster, events, limits, monitor,
     part::{self, Entry, List, Part, Variables, elsewhere},
     schema, tcp, user,
 };
@@ -74,6 +74,7 @@ fn assemble(
 
     let admin = part::single(parts, "admin", mistakes);
     let log = part::single(parts, "log", mistakes);
+    let events = part::single(parts, "events", mistakes);
     let bounds = part::single(parts, "limits", mistakes);
     let backend = part::single(parts, "backend", mistakes);
     let watching = part::single(parts, "monitor", mistakes);
@@ -87,7 +88,6 @@ fn assemble(
     let chains = chains(parts, registry, mistakes);
     resolve_paths(&mut listeners, &mut servers);
 
-    checks::admin(&admin, mistakes);
     checks::log(&log, mistakes);
     limits::check(&bounds, mistakes);
     checks::backend(&backend, mistakes);
@@ -107,8 +107,9 @@ fn assemble(
     let (mut servers, clusters) = (values(servers), values(clusters));
     cluster::complete(&mut servers, &clusters);
     Config {
-        admin: admin.value,
+        admin: admin::resolve(&admin, variables, mistakes),
         log: log.value,
+        events: events::resolve(&events, mistakes),
         limits: bounds.value,
         backend: backend.value,
         tcp: sockets.value,
@@ -136,7 +137,7 @@ fn chains(parts: &[Part], registry: &Registry, mistakes: &mut Mistakes) -> Chain
                 mistakes.push(mistake.hint(elsewhere(&first.mistake(""))));
                 continue;
             }
-            let chain = Chain::new(&settings, registry, mistakes);
+            let chain = Chain::new(&settings, registry, mistakes).named(&name);
             chains.insert(name, (settings, chain));
         }
     }

@@ -153,6 +153,7 @@ pub(super) fn resolve(
     entry.not_zero(&durations, mistakes);
     let ways = Ways {
         prefix: "",
+        word: "password",
         text: &table.password,
         file: &table.password_file,
         variable: &table.password_env,

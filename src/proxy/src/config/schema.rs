@@ -1,8 +1,8 @@
 //! The JSON Schema of the whole file: the tables' types and the filters' settings.
 
 use super::{
-    Admin, Backend, Cluster, Hostgroup, Limits, Listener, Log, MonitorTable, Server, Shutdown, Tcp,
-    user::UserTable,
+    Backend, Cluster, Events, Hostgroup, Limits, Listener, Log, MonitorTable, Server, Shutdown,
+    Tcp, admin::AdminTable, user::UserTable,
 };
 use chain::{Part, Registry};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema, schema_for};
@@ -18,12 +18,15 @@ struct File {
     /// Other files with more of these tables, relative to this one. They include no others.
     #[schemars(default)]
     include: Vec<String>,
-    /// Metrics and status over HTTP.
+    /// The admin port: an API and a page over HTTP.
     #[schemars(default)]
-    admin: Admin,
+    admin: AdminTable,
     /// What is logged, to standard error.
     #[schemars(default)]
     log: Log,
+    /// A file with a line of JSON for each command.
+    #[schemars(default)]
+    events: Events,
     /// Bounds on what clients can take.
     #[schemars(default)]
     limits: Limits,

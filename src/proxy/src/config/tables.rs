@@ -7,14 +7,6 @@ use serde::{Deserialize, Serialize};
 use std::{path::PathBuf, time::Duration};
 use wire::compress::Method;
 
-/// Metrics and status over HTTP.
-#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Admin {
-    /// Where `/metrics`, `/status`, `/live` and `/ready` are served, over TCP. Whoever reaches it can read them.
-    pub address: Address,
-}
-
 /// What is logged, to standard error.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -333,12 +325,6 @@ impl Server {
             ServerCompression::Zlib => Some(Method::Zlib { level: or(Method::ZLIB) }),
             ServerCompression::Zstd => Some(Method::Zstd { level: or(Method::ZSTD) }),
         }
-    }
-}
-
-impl Default for Admin {
-    fn default() -> Self {
-        Self { address: Address::Tcp("127.0.0.1:6032".to_owned()) }
     }
 }
 

@@ -106,6 +106,8 @@ pub(super) struct UserTable {
 /// The ways to give one password, and the prefix of their keys.
 pub(super) struct Ways<'a> {
     pub(super) prefix: &'static str,
+    /// What it is called in keys and messages.
+    pub(super) word: &'static str,
     pub(super) text: &'a Option<String>,
     pub(super) file: &'a Option<PathBuf>,
     pub(super) variable: &'a Option<String>,
@@ -120,12 +122,14 @@ pub(super) fn resolve(
     let table = &entry.value;
     let own = Ways {
         prefix: "",
+        word: "password",
         text: &table.password,
         file: &table.password_file,
         variable: &table.password_env,
     };
     let backend = Ways {
         prefix: "backend_",
+        word: "password",
         text: &table.backend_password,
         file: &table.backend_password_file,
         variable: &table.backend_password_env,
@@ -176,12 +180,12 @@ fn yes() -> bool {
 impl Ways<'_> {
     pub(super) fn keys_given(&self) -> Vec<String> {
         let given = [
-            ("password", self.text.is_some()),
-            ("password_file", self.file.is_some()),
-            ("password_env", self.variable.is_some()),
+            ("", self.text.is_some()),
+            ("_file", self.file.is_some()),
+            ("_env", self.variable.is_some()),
         ];
         let given = given.into_iter().filter(|(_, given)| *given);
-        given.map(|(key, _)| format!("{}{key}", self.prefix)).collect()
+        given.map(|(suffix, _)| format!("{}{}{suffix}", self.prefix, self.word)).collect()
     }
 
     pub(super) fn read<T>(
@@ -190,7 +194,7 @@ impl Ways<'_> {
         variables: Variables<'_>,
         mistakes: &mut Mistakes,
     ) -> Option<Arc<Secret>> {
-        let (settings, prefix) = (&entry.settings, self.prefix);
+        let (settings, prefix, word) = (&entry.settings, self.prefix, self.word);
         let keys = self.keys_given();
         let key = match keys.as_slice() {
             [key] => key,
@@ -203,7 +207,7 @@ impl Ways<'_> {
                 return None;
             }
             [first, second, ..] => {
-                let message = format!("the password is given twice: `{first}` and `{second}`");
+                let message = format!("the {word} is given twice: `{first}` and `{second}`");
                 mistakes.push(settings.mistake_at(second, message).hint("keep one of them"));
                 return None;
             }
@@ -217,7 +221,7 @@ impl Ways<'_> {
             (None, None, None) => return None,
         };
         let password = password.and_then(|password| match password.contains('\0') {
-            true => Err("a password has no NUL character".to_owned()),
+            true => Err(format!("a {word} has no NUL character")),
             false => Ok(password),
         });
         let refused = |why| mistakes.push(settings.mistake_at(key, why));

@@ -4,7 +4,7 @@ mod proxied;
 
 use super::{Common, Door};
 use crate::{
-    backend::{identity, relay::Unmet},
+    backend::{identity, relay::Unmet, sessions::Killed},
     forward::{self, Parting, Start, forward},
     session::{
         Client, Context, Ended,
@@ -13,7 +13,10 @@ use crate::{
     },
 };
 use chain::{HostgroupId, session::Peer};
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::Duration,
+};
 use tokio::{sync::OwnedSemaphorePermit, time::Instant};
 use wire::err::{ErrPacket, ErrorCode, codes};
 
@@ -118,12 +121,16 @@ async fn session(
         }
     };
     common.hosts.logged_in(peer);
+    let on_roll = common.roll.enter(&logged_in.session, context.shared.chain.name());
+    let live = on_roll.live();
+    client.live = Some(live.clone());
     let ended = loop {
         let LoggedIn { session, stack, .. } = &mut logged_in;
         let ended = tokio::select! {
             biased;
             ended = serve(&mut client, &context, session, stack) => ended,
             () = common.cut.given() => Ended::Drained,
+            () = live.ended.given() => Ended::Backend(chain::Error::backend(Killed)),
         };
         let Ended::ChangesUser(message) = ended else { break ended };
         match entrance.change_user(&mut client, &context, logged_in, &message).await {
@@ -139,7 +146,12 @@ async fn session(
             let LoggedIn { stack, session, admitted, .. } = logged_in;
             // The chain and all that it knew of the session.
             drop((stack, session));
-            let ended = forwarded(&mut client, &common, *parting).await;
+            live.forwarded.store(true, Relaxed);
+            let ended = tokio::select! {
+                biased;
+                ended = forwarded(&mut client, &common, *parting) => ended,
+                () = live.ended.given() => Ended::Drained,
+            };
             drop((admitted, room, counted));
             ended
         }

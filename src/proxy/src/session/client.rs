@@ -1,10 +1,10 @@
 //! The client's connection: messages in, packets out, and its end.
 
 use super::budget::{Budget, Share};
-use crate::{buffer, stream::Stream};
+use crate::{buffer, live::Live, stream::Stream};
 use bytes::{Bytes, BytesMut};
 use chain::Error;
-use std::{io, net::SocketAddr, time::Duration};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::io::AsyncWriteExt;
 use wire::{
     err::ErrPacket,
@@ -20,6 +20,8 @@ pub(crate) struct Client {
     pub(crate) destination: Option<SocketAddr>,
     /// The client says nothing more: what it has said is in `read`.
     pub(super) closed: bool,
+    /// What others see of its session, once it is logged in.
+    pub(crate) live: Option<Arc<Live>>,
     /// Bytes of the reply under way that have gone out.
     pub(super) sent: u64,
     /// What the command at work takes of the memory for large ones.
@@ -34,7 +36,7 @@ impl Client {
     /// A client that has said nothing yet.
     pub(crate) fn new(io: Stream, budget: &Budget) -> Self {
         let (read, share) = (BytesMut::new(), budget.share());
-        Self { destination: io.local(), io, read, closed: false, sent: 0, share }
+        Self { destination: io.local(), io, read, closed: false, live: None, sent: 0, share }
     }
 
     /// The next message; `None` if the client has closed between two messages. Cancelling it loses

@@ -28,8 +28,8 @@ impl Asked {
         }
     }
 
-    /// Notes in the session where it is, once the reply has ended.
-    pub(super) fn done(self, end: &End, session: &mut Session) {
+    /// Notes in the session where it is, once the reply has ended. Whether it may have moved.
+    pub(super) fn done(self, end: &End, session: &mut Session) -> bool {
         let schema = match (end.tracked, self) {
             (true, _) => end.trackers().and_then(last_schema),
             (false, Self::Enters(name))
@@ -40,10 +40,12 @@ impl Asked {
             }
             _ => None,
         };
+        let moved = schema.is_some();
         if let Some(schema) = schema {
             let schema = (!schema.is_empty()).then_some(schema);
             session.update(|view| view.current_schema = schema);
         }
+        moved
     }
 }
 

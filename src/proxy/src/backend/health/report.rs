@@ -11,6 +11,7 @@ use std::{
     sync::Arc,
     time::{Instant, SystemTime, UNIX_EPOCH},
 };
+use utoipa::ToSchema;
 
 /// How many events of a server are kept.
 const EVENTS: usize = 32;
@@ -30,10 +31,10 @@ struct Probed {
 }
 
 /// Something that has happened to a server.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct Happened {
     /// Seconds since 1970.
-    unix_time: f64,
+    pub(crate) unix_time: f64,
     /// `state`, `role`, `primary` or `rival`.
     kind: &'static str,
     from: String,
@@ -42,7 +43,7 @@ pub(crate) struct Happened {
 }
 
 /// One server of `GET /servers`.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct ServerReport {
     pub(crate) name: Arc<str>,
     address: String,
@@ -57,11 +58,11 @@ pub(crate) struct ServerReport {
     replication_stopped: bool,
     hostgroups: Vec<MemberReport>,
     probes: Vec<ProbeReport>,
-    events: Vec<Happened>,
+    pub(crate) events: Vec<Happened>,
 }
 
 /// One of its hostgroups.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 struct MemberReport {
     hostgroup: u32,
     /// It belongs there now.
@@ -72,7 +73,7 @@ struct MemberReport {
 }
 
 /// The last question of one kind.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 struct ProbeReport {
     probe: &'static str,
     seconds_ago: f64,
@@ -80,7 +81,7 @@ struct ProbeReport {
 }
 
 /// One cluster of `GET /servers`.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct ClusterReport {
     name: String,
     writer: u32,
