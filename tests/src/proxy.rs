@@ -21,6 +21,7 @@ use tempfile::TempDir;
 #[derive(Clone, Debug)]
 pub struct Setup {
     cluster: Cluster,
+    admin: String,
     listener: String,
     servers: String,
     more: String,
@@ -33,10 +34,17 @@ impl Setup {
         Self {
             users: cluster.users.clone(),
             cluster: cluster.clone(),
+            admin: String::new(),
             listener: String::new(),
             servers: String::new(),
             more: String::new(),
         }
+    }
+
+    /// Adds a line of TOML to `[admin]`.
+    pub fn admin(mut self, line: &str) -> Self {
+        let _ = writeln!(self.admin, "{line}");
+        self
     }
 
     /// Adds a line of TOML to the listener.
@@ -102,8 +110,8 @@ impl Setup {
     }
 
     fn text(&self, address: &str, admin: SocketAddr, socket: &Path) -> String {
-        let Self { listener, servers, more, .. } = self;
-        let mut text = format!("[admin]\naddress = \"{admin}\"\n\n");
+        let Self { admin: keys, listener, servers, more, .. } = self;
+        let mut text = format!("[admin]\naddress = \"{admin}\"\n{keys}\n");
         for address in [address.to_owned(), format!("unix:{}", socket.display())] {
             let _ =
                 write!(text, "[[listener]]\naddress = {address:?}\nchain = \"main\"\n{listener}\n");
@@ -148,6 +156,11 @@ impl Proxy {
     /// In front of `cluster`, all settings at their defaults.
     pub fn start(cluster: &Cluster) -> Result<Self> {
         Setup::of(cluster).start()
+    }
+
+    /// The executable that is tested.
+    pub fn program() -> Result<PathBuf> {
+        executable()
     }
 
     /// A connection through it.
@@ -195,32 +208,42 @@ impl Proxy {
 
     /// Status and body of the answer to `GET path` from the admin address.
     pub fn ask(&self, path: &str) -> Result<(u16, String)> {
+        let (status, _, body) = self.request("GET", path, &[], "")?;
+        Ok((status, body))
+    }
+
+    /// What comes of posting JSON to the admin address: the status, and the body.
+    pub fn post(&self, path: &str, json: &str) -> Result<(u16, String)> {
+        let json_type = "Content-Type: application/json";
+        let (status, _, body) = self.request("POST", path, &[json_type], json)?;
+        Ok((status, body))
+    }
+
+    /// The answer of the admin address: status, headers, body. Of two `Host` headers, the one that
+    /// is given counts.
+    pub fn request(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[&str],
+        body: &str,
+    ) -> Result<(u16, String, String)> {
         let mut stream = TcpStream::connect(self.admin)?;
         stream.set_read_timeout(Some(wait::LIMIT))?;
-        let request = format!("GET {path} HTTP/1.1\r\nHost: towpath\r\nConnection: close\r\n\r\n");
+        let own = format!("Host: {}", self.admin);
+        let has_host = headers.iter().any(|header| header.starts_with("Host:"));
+        let own = (!has_host).then_some(own.as_str());
+        let mut request = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
+        for header in own.into_iter().chain(headers.iter().copied()) {
+            let _ = write!(request, "{header}\r\n");
+        }
+        let _ = write!(request, "Content-Length: {}\r\n\r\n{body}", body.len());
         stream.write_all(request.as_bytes())?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
         let (head, body) = answer.split_once("\r\n\r\n").context("no end of the headers")?;
         let status = head.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.split(' ').next());
-        Ok((status.context("no HTTP/1.1")?.parse()?, body.to_owned()))
-    }
-
-    /// What comes of posting JSON to the admin address: the status, and the body.
-    pub fn post(&self, path: &str, json: &str) -> Result<(u16, String)> {
-        let mut stream = TcpStream::connect(self.admin)?;
-        stream.set_read_timeout(Some(wait::LIMIT))?;
-        let request = format!(
-            "POST {path} HTTP/1.1\r\nHost: towpath\r\nConnection: close\r\n\
-             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{json}",
-            json.len()
-        );
-        stream.write_all(request.as_bytes())?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        let (head, body) = answer.split_once("\r\n\r\n").context("no end of the headers")?;
-        let status = head.split_whitespace().nth(1).context("no status")?;
-        Ok((status.parse()?, body.to_owned()))
+        Ok((status.context("no HTTP/1.1")?.parse()?, head.to_owned(), body.to_owned()))
     }
 
     /// Sends a signal, by its name without `SIG`.
@@ -253,7 +276,7 @@ impl Proxy {
             if let Some(status) = child.try_wait()? {
                 bail!("the proxy ended with {status}:\n{}", self.log());
             }
-            Ok(self.get("/status").ok())
+            Ok(self.get("/live").ok())
         });
         self.child = Some(child);
         ready.map(drop)

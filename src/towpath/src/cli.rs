@@ -21,6 +21,8 @@ Examples:
   towpath check towpath.toml         every mistake in the file, with its line
   towpath explain towpath.toml --user app 'SELECT 1'   which rules match, where it goes
   towpath run towpath.toml           the proxy; Ctrl-C or SIGTERM ends it gracefully
+  towpath top                        what a running proxy does, in a terminal
+  towpath sessions --busy --json     the same for scripts: who has something under way
   towpath schema > schema.json       for editors that complete and check TOML";
 
 #[derive(Debug, Subcommand)]
@@ -50,6 +52,19 @@ pub(crate) enum Command {
     Explain(ExplainOptions),
     /// Print the JSON Schema of the configuration file
     Schema,
+    /// What a running proxy has: listeners, servers, connections
+    ///
+    /// Asks its admin port. Exits 0 if it answers and no server is out of use, 1 otherwise.
+    Status(AskOptions),
+    /// Who is connected to a running proxy, and what each holds
+    ///
+    /// Those whose command has run longest come first, then those that were at work last.
+    Sessions(SessionsOptions),
+    /// Watch a running proxy: traffic, servers, sessions, statements
+    ///
+    /// Takes the whole terminal and asks again each second. Tab or the arrows change the view, q
+    /// ends it. With --json, or where there is no terminal, it prints what it would show once.
+    Top(AskOptions),
     /// Try it: a real primary, two replicas, and the proxy in front of them
     ///
     /// Starts a MariaDB primary and two replicas with Towpath in front, and removes them at the
@@ -88,6 +103,37 @@ pub(crate) struct ExplainOptions {
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Which proxy is asked.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct AskOptions {
+    /// Its admin port, as `[admin] address` of its file
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:6032")]
+    pub(crate) admin: String,
+    /// A file whose first line is the token, as `[admin] token_file` [default: what the variable
+    /// TOWPATH_TOKEN holds, if it is there]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Print the answer as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Which sessions are shown.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct SessionsOptions {
+    #[command(flatten)]
+    pub(crate) ask: AskOptions,
+    /// Of this user only
+    #[arg(long, value_name = "NAME")]
+    pub(crate) user: Option<String>,
+    /// With a command or a transaction under way only
+    #[arg(long)]
+    pub(crate) busy: bool,
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub(crate) limit: usize,
 }
 
 /// How the demo is to run.

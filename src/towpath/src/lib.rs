@@ -8,11 +8,13 @@
 //! | `towpath run FILE` | `serve` |
 //! | `towpath check FILE`, `towpath schema` | `check` |
 //! | `towpath explain FILE ... SQL` | `explain` |
+//! | `towpath status`, `sessions`, `top` | `ask`: the admin port of a running proxy; `status`, `sessions`, `top`: how its answers look |
 //! | `towpath demo` | `demo`: three real servers, the proxy in front, a tour |
 
 use clap::Parser;
 use std::process::ExitCode;
 
+mod ask;
 pub mod builtin;
 mod check;
 mod cli;
@@ -21,7 +23,11 @@ mod explain;
 mod log;
 mod notify;
 mod serve;
+mod sessions;
 mod signals;
+mod status;
+mod text;
+mod top;
 
 use cli::{Cli, Command};
 
@@ -34,6 +40,9 @@ pub fn run(registry: chain::Registry) -> ExitCode {
         Command::Check { file } => check::check(&file, &registry),
         Command::Explain(options) => explain::run(&options, &registry),
         Command::Schema => check::schema(&registry),
+        Command::Status(options) => status::run(&options),
+        Command::Sessions(options) => sessions::run(&options),
+        Command::Top(options) => top::run(&options),
         Command::Demo(options) => demo::run(&options, &registry),
     }
 }

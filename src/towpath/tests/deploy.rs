@@ -204,7 +204,8 @@ fn what_kubernetes_is_given_is_served() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("towpath.toml");
     fs::write(&path, configuration).unwrap();
-    let password = |name: &str| (name == "APP_PASSWORD").then(|| "secret".to_owned());
+    let names = ["APP_PASSWORD", "ADMIN_TOKEN"];
+    let password = |name: &str| names.contains(&name).then(|| "a-long-enough-secret".to_owned());
     let loaded = Config::load_with(&path, &towpath::builtin::registry(), &password);
     let loaded = loaded.unwrap_or_else(|mistakes| panic!("{mistakes}"));
 

@@ -175,7 +175,11 @@ fn load(example: &str, registry: &Registry) -> Result<(), Mistakes> {
     write_named_files(folder.path());
     let path = folder.path().join("towpath.toml");
     fs::write(&path, whole).expect("the file can be written");
-    Config::load_with(&path, registry, &|_| Some("6000".to_owned())).map(drop)
+    let variable = |name: &str| match name.ends_with("TOKEN") {
+        true => Some("a-long-enough-token".to_owned()),
+        false => Some("6000".to_owned()),
+    };
+    Config::load_with(&path, registry, &variable).map(drop)
 }
 
 /// The files that examples name.

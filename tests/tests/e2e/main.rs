@@ -19,6 +19,7 @@ macro_rules! on_both_vendors {
 }
 
 mod abandoned;
+mod admin;
 mod attributes;
 mod big_packets;
 mod cache;
@@ -26,6 +27,7 @@ mod compression;
 mod cuts;
 mod denials;
 mod drivers;
+mod events;
 mod faults;
 mod forward;
 mod forward_hops;

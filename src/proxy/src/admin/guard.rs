@@ -46,8 +46,8 @@ pub(super) struct Refusal {
 pub(super) type Refused = (StatusCode, Json<Refusal>);
 
 /// What shows nothing of what the proxy does, and what machines ask that have no token.
-const OPEN: [&str; 7] =
-    ["/", "/page.css", "/page.js", "/icon.svg", "/openapi.json", "/live", "/ready"];
+const OPEN: [&str; 8] =
+    ["/", "/page.css", "/page.js", "/draw.js", "/icon.svg", "/openapi.json", "/live", "/ready"];
 
 impl Guard {
     pub(crate) fn new(token: Option<Arc<Secret>>) -> Self {

@@ -30,5 +30,6 @@ pub(super) fn files() -> Router<Arc<Facts>> {
         .route("/", file("text/html; charset=utf-8", include_str!("page/page.html")))
         .route("/page.css", file("text/css; charset=utf-8", include_str!("page/page.css")))
         .route("/page.js", file("text/javascript; charset=utf-8", include_str!("page/page.js")))
+        .route("/draw.js", file("text/javascript; charset=utf-8", include_str!("page/draw.js")))
         .route("/icon.svg", file("image/svg+xml", include_str!("page/icon.svg")))
 }
