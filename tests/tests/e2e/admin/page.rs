@@ -1,60 +1,74 @@
-//! The page, in a browser: Chromium without a window, where there is one.
+//! The page, in a browser: Chromium without a window, where there is one, led by `browser/page.py`.
 
-use super::start;
-use anyhow::{Context, Result, ensure};
-use e2e::{Cluster, Proxy, skip};
+use super::{CHAIN, start};
+use anyhow::{Result, ensure};
+use e2e::{Cluster, Proxy, Setup, program, skip};
 use std::{
-    path::{Path, PathBuf},
-    process::{Command, Output},
+    path::Path,
+    process::Command,
     sync::atomic::{AtomicBool, Ordering::Relaxed},
 };
 
-on_both_vendors!(it_shows_what_there_is);
+on_both_vendors!(it_shows_what_there_is, it_asks_for_the_token);
 
-fn browser() -> Option<PathBuf> {
-    let folders = std::env::var_os("PATH")?;
-    let names = ["chromium", "chromium-browser", "google-chrome"];
-    let paths = std::env::split_paths(&folders);
-    paths.flat_map(|folder| names.map(|name| folder.join(name))).find(|path| path.is_file())
-}
-
-/// Opens the page for a few seconds.
-fn open(browser: &Path, proxy: &Proxy, more: &[&str]) -> Result<Output> {
-    let folder = proxy.file("browser");
-    let output = Command::new(browser)
-        .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
-        .args(["--hide-scrollbars", "--no-first-run", "--disable-background-networking"])
-        .args(["--enable-logging=stderr", "--timeout=6000", "--window-size=1400,2600"])
-        .arg(format!("--user-data-dir={}", folder.display()))
-        .args(more)
-        .arg(format!("http://{}/", proxy.admin))
-        .output()?;
-    let log = String::from_utf8_lossy(&output.stderr);
-    let said: Vec<_> = log.lines().filter(|line| line.contains("CONSOLE")).collect();
-    ensure!(said.is_empty(), "the page has said to the console: {said:#?}");
-    ensure!(output.status.success(), "{log}");
-    Ok(output)
-}
-
-fn it_shows_what_there_is(cluster: &Cluster) -> Result<()> {
-    let Some(browser) = browser() else {
+/// Looks at the page until it shows these words. False where there is nothing to look with.
+fn look(proxy: &Proxy, name: &str, token: &str, words: &[&str]) -> Result<()> {
+    let browsers = ["chromium", "chromium-browser", "google-chrome"];
+    let Some(browser) = browsers.iter().find_map(|name| program::on_path(name)) else {
         skip::report("there is no Chromium; apt-get install chromium");
         return Ok(());
     };
+    let Some(python) = program::python() else {
+        skip::report("there is no Python with what the browser needs; ./tests/run makes it");
+        return Ok(());
+    };
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let report = tests.join("report");
+    std::fs::create_dir_all(&report)?;
+    let output = Command::new(python)
+        .arg(tests.join("browser/page.py"))
+        .arg(format!("http://{}/", proxy.admin))
+        .args([&browser, &report])
+        .args([name, token])
+        .args(words)
+        .output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    if said.contains("No module named 'playwright'") {
+        skip::report("that Python has no playwright; ./tests/run installs it");
+        return Ok(());
+    }
+    ensure!(output.status.success(), "{said}");
+    for theme in ["light", "dark"] {
+        let size = report.join(format!("{name}-{theme}.png")).metadata()?.len();
+        ensure!(size > 20_000, "the screenshot has {size} bytes");
+    }
+    Ok(())
+}
+
+fn it_shows_what_there_is(cluster: &Cluster) -> Result<()> {
     let proxy = start(cluster)?;
     let schema = cluster.schema()?;
     let mut client = proxy.connect(&cluster.admin().schema(&schema.name))?;
     client.must("CREATE TABLE t7 (id INT PRIMARY KEY, words VARCHAR(40))")?;
     client.must("BEGIN")?;
     client.must("INSERT INTO t7 VALUES (1, '<b>marked</b>')")?;
+    let words = [
+        "running",
+        "hostgroup 0",
+        cluster.addresses[0].as_str(),
+        "session-commands",
+        "transaction",
+        "to replicas",
+        "SELECT ? AS from_a_replica,?",
+        "CREATE TABLE",
+    ];
     let ended = AtomicBool::new(false);
-    let shown = std::thread::scope(|scope| {
-        scope.spawn(|| traffic(&proxy, cluster, &ended));
-        let shown = look(&browser, &proxy, cluster);
+    std::thread::scope(|scope| {
+        let busy = scope.spawn(|| traffic(&proxy, cluster, &ended));
+        let shown = look(&proxy, &format!("page-{}", cluster.vendor), "", &words);
         ended.store(true, Relaxed);
-        shown
-    });
-    shown
+        shown.and(busy.join().expect("traffic does not panic"))
+    })
 }
 
 /// Something to see.
@@ -65,40 +79,16 @@ fn traffic(proxy: &Proxy, cluster: &Cluster, ended: &AtomicBool) -> Result<()> {
         number += 1;
         client.must(&format!("SELECT {number}"))?;
         client.must(&format!("/* hostgroup=1 */ SELECT {number} AS from_a_replica, 2"))?;
-        if number % 20 == 0 {
-            client.must("SELECT SLEEP(0.01)")?;
-        }
+        // No more than there is to see.
+        client.must("SELECT SLEEP(0.01)")?;
     }
     Ok(())
 }
 
-fn look(browser: &Path, proxy: &Proxy, cluster: &Cluster) -> Result<()> {
-    let page = String::from_utf8(open(browser, proxy, &["--dump-dom"])?.stdout)?;
-    let count = page.split("data-overviews=\"").nth(1).and_then(|rest| rest.split('"').next());
-    let count: u32 = count.context("no overview was shown")?.parse()?;
-    ensure!(count >= 2, "{count} overviews in six seconds");
-    for words in [
-        "running",
-        "hostgroup 0",
-        &cluster.addresses[0],
-        "session-commands",
-        "transaction",
-        "to replicas",
-        "SELECT ? AS from_a_replica,?",
-        "<path class=\"trace\"",
-    ] {
-        ensure!(page.contains(words), "{words:?} is not on the page");
-    }
-    ensure!(!page.contains("marked"), "a value is on the page");
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("report");
-    std::fs::create_dir_all(&folder)?;
-    for (theme, more) in [("light", None), ("dark", Some("--force-dark-mode"))] {
-        let file = folder.join(format!("page-{}-{theme}.png", cluster.vendor));
-        let _ = std::fs::remove_file(&file);
-        let screenshot = format!("--screenshot={}", file.display());
-        let more: Vec<_> = [screenshot.as_str()].into_iter().chain(more).collect();
-        open(browser, proxy, &more)?;
-        ensure!(file.metadata()?.len() > 20_000, "{} is empty", file.display());
-    }
-    Ok(())
+fn it_asks_for_the_token(cluster: &Cluster) -> Result<()> {
+    const TOKEN: &str = "a-token-of-the-tests-1234";
+    let proxy = Setup::of(cluster).admin(&format!("token = {TOKEN:?}")).append(CHAIN).start()?;
+    let mut client = proxy.connect(&cluster.admin())?;
+    client.must("SELECT 1")?;
+    look(&proxy, &format!("token-{}", cluster.vendor), TOKEN, &["Not counted.", "127.0.0.1"])
 }

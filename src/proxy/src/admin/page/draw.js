@@ -25,7 +25,7 @@ export const short = (number, digits = 3) => {
 /** Lines over the last `length` seconds: `series` is [{name, values}], null where nothing is known. */
 export function lines(box, series, length) {
   const [width, height, left, bottom] = [560, 190, 44, 20];
-  const top = Math.max(1e-9, ...series.flatMap(({ values }) => values.filter((value) => value !== null)));
+  const top = Math.max(0, ...series.flatMap(({ values }) => values.filter((value) => value !== null))) || 1;
   const step = 10 ** Math.floor(Math.log10(top));
   const highest = [1, 2, 2.5, 5, 10].map((times) => times * step).find((bound) => bound >= top) ?? top;
   const x = (at, count) => left + ((length - count + at) / (length - 1)) * (width - left);

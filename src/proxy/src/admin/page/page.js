@@ -146,7 +146,7 @@ function events(view) {
   const shown = view.events.map(({ unix_time, server, kind, from, to, cause }) => make("li", {},
     make("time", { datetime: new Date(unix_time * 1000).toISOString() }, new Date(unix_time * 1000).toLocaleTimeString()),
     make("strong", {}, server), make("span", {}, `${kind}: ${from} → ${to} `, make("span", { class: "because" }, cause))));
-  byId("event-list").replaceChildren(...(shown.length ? shown : [make("li", { class: "because" }, "Nothing has happened to any server.")]));
+  byId("event-list").replaceChildren(...(shown.length ? shown : [make("li", { class: "because alone" }, "Nothing has happened to any server.")]));
 }
 
 function show(view) {
