@@ -2,7 +2,6 @@
 //! clients see, and what the admin port, the log and the metrics say.
 
 mod failover;
-mod load;
 mod moving;
 mod operator;
 mod sticking;
