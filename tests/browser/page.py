@@ -17,6 +17,14 @@ def check(holds, what):
         sys.exit(f"{what}; the console: {said}")
 
 
+def until(page, holds, what):
+    for _ in range(300):
+        if holds():
+            return
+        page.wait_for_timeout(100)
+    check(False, f"it does not show {what}")
+
+
 with sync_playwright() as playwright:
     browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-dev-shm-usage"])
     page = browser.new_page(viewport={"width": 1400, "height": 900}, color_scheme="light")
@@ -36,9 +44,9 @@ with sync_playwright() as playwright:
         check(len(said) == 2 and all("401" in line for line in said), "more than two refusals")
         said.clear()
 
-    page.wait_for_function("Number(document.body.dataset.overviews) >= 6")
+    until(page, lambda: int(page.get_attribute("body", "data-overviews") or 0) >= 6, "overviews")
     for word in words:
-        page.wait_for_function("word => document.body.innerText.includes(word)", arg=word)
+        until(page, lambda: word in page.locator("body").inner_text(), word)
     check("marked" not in page.content(), "a value is on the page")
     check(page.locator("path.trace[d^=M]").count() > 0, "nothing is drawn")
 
@@ -54,7 +62,7 @@ with sync_playwright() as playwright:
     page.screenshot(path=f"{folder}/{name}-light.png", full_page=True)
     page.evaluate("sessionStorage.removeItem('theme')")
     page.emulate_media(color_scheme="dark")
-    page.wait_for_function("document.documentElement.className == 'dark'")
+    page.locator("html.dark").wait_for()
     page.set_viewport_size({"width": 390, "height": 800})
     check(page.evaluate("document.documentElement.scrollWidth") <= 390, "wider than a telephone")
 
