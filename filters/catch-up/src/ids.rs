@@ -200,7 +200,10 @@ impl Ids {
 
     /// Whether no statement of the server has this id.
     fn is_free(&self, id: u32) -> bool {
-        !self.known.values().any(|known| matches!(known, Known::Here { server, .. } if *server == id))
+        !self
+            .known
+            .values()
+            .any(|known| matches!(known, Known::Here { server, .. } if *server == id))
             && !self.spare.iter().any(|spare| spare.server == id)
             && !self.closing.contains(&id)
     }

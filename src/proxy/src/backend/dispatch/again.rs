@@ -9,8 +9,8 @@ use chain::{
     Body, Command, End, Error, Reply, Result,
     error::{CatchUpFailed, CatchUpKilled},
     facts::{
-        Affinity, Careful, FastForward, Hints, Lsn, Orders, Pin, RuleVerdict, SessionLog, Statement,
-        StickyMode, Target, Unprepared,
+        Affinity, Careful, FastForward, Hints, Lsn, Orders, Pin, RuleVerdict, SessionLog,
+        Statement, StickyMode, Target, Unprepared,
     },
     retry::Retry,
 };
