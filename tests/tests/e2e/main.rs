@@ -23,6 +23,7 @@ mod admin;
 mod attributes;
 mod big_packets;
 mod cache;
+mod catch_up;
 mod compression;
 mod cuts;
 mod denials;
