@@ -158,9 +158,9 @@ fn write(mut file: Rotating, waiting: &Receiver<Vec<u8>>, lost: &AtomicU64) {
         let note = format!("{{\"outcome\":\"lost\",\"lines\":{missing}}}\n");
         let note = if missing > 0 { note.as_bytes() } else { &[] };
         let more = waiting.try_iter().take(256);
-        let lines = std::iter::once(line).chain(more);
+        let mut lines = std::iter::once(line).chain(more);
         let written = file.append(note).and_then(|()| {
-            lines.map(|line| file.append(&line)).collect::<io::Result<()>>()?;
+            lines.try_for_each(|line| file.append(&line))?;
             file.flush()
         });
         if let Err(error) = &written

@@ -105,16 +105,14 @@ impl Proxy {
     /// The first thing that cannot be had; sockets bound by then are closed again.
     pub async fn bind(config: Config) -> Result<Self, StartError> {
         let metrics = Metrics::new(CountedByFilters::of(&config.chains));
+        let (watchers, digests) = watchers(&config)?;
         let topology = Arc::new(topology(&config));
         let health = Health::new(&config, &topology, &metrics.health);
         let backends = Arc::new(backends(&config, &topology, &metrics, health)?);
         let common = Arc::new(Common {
             metrics: metrics.clone(),
             room: Arc::new(Semaphore::new(config.limits.max_connections as usize)),
-            pending: Arc::new(Semaphore::new(match config.limits.max_pending_logins {
-                0 => config.limits.max_connections as usize,
-                limit => limit as usize,
-            })),
+            pending: Arc::new(pending(&config.limits)),
             hosts: Hosts::new(&config.limits),
             budget: Budget::new(config.limits.max_buffered),
             login_timeout: config.limits.login_timeout,
@@ -130,11 +128,6 @@ impl Proxy {
         let hostgroups = needed(&config.users, &config.listeners);
         let users = Arc::new(Users::new(config.users));
         let key = Arc::<ProcessKey>::default();
-        let digests = Digests::of(config.admin.digests);
-        let events = EventLog::open(&config.events);
-        let events = events.map_err(|e| StartError::Events(e.0, e.1))?;
-        let slow = SlowLog::of(config.log.slow_queries);
-        let watchers = Watchers { slow, digests: digests.clone(), events }.some();
         let mut doors = Vec::new();
         for listener in &config.listeners {
             let at = |e| StartError::Bind(listener.address.to_string(), e);
@@ -252,6 +245,23 @@ impl Proxy {
         let _ = admin.await;
         tracing::info!("stopped");
     }
+}
+
+/// Who notes commands, and the table of digests among them.
+fn watchers(config: &Config) -> Result<(Option<Arc<Watchers>>, Option<Arc<Digests>>), StartError> {
+    let digests = Digests::of(config.admin.digests);
+    let events = EventLog::open(&config.events);
+    let events = events.map_err(|(file, error)| StartError::Events(file, error))?;
+    let slow = SlowLog::of(config.log.slow_queries);
+    Ok((Watchers { slow, digests: digests.clone(), events }.some(), digests))
+}
+
+/// How many clients may be on their way into their sessions.
+fn pending(limits: &config::Limits) -> Semaphore {
+    Semaphore::new(match limits.max_pending_logins {
+        0 => limits.max_connections as usize,
+        limit => limit as usize,
+    })
 }
 
 /// The hostgroups that a session may begin in.

@@ -92,9 +92,7 @@ pub(crate) async fn serve(
     stack: &mut Stack,
 ) -> Ended {
     let mut drained = pin!(context.draining.given());
-    if let Some(live) = &client.live {
-        live.describe(session, context.shared.chain.name());
-    }
+    client.describe(session, context);
     let first = next_command(client, context, session, stack, drained.as_mut());
     // Later on there is a server that waits, for as long as its own wait_timeout says.
     let Ok(mut next) = tokio::time::timeout(context.wait_timeout, first).await else {
@@ -119,9 +117,7 @@ pub(crate) async fn serve(
                         Ok(answered) => answered,
                         Err(ended) => return ended,
                     };
-                if let Some(live) = &client.live {
-                    live.rests(Instant::now());
-                }
+                client.rests();
             }
         }
         next = next_command(client, context, session, stack, drained.as_mut()).await;
@@ -147,9 +143,7 @@ async fn run(
     before: Answered,
 ) -> Result<Answered, Ended> {
     let started = Instant::now();
-    if let Some(live) = &client.live {
-        live.begins(started);
-    }
+    client.begins(started);
     let sequence = message.next_seq;
     let Some(command) = Command::read(session.clone(), message) else {
         let refusal = ErrPacket::new(codes::ER_UNKNOWN_COM_ERROR, "Unknown command");
@@ -185,10 +179,8 @@ async fn run(
         Ok(Outcome::Body(body)) => match deliver(client, change.watch(body), patience).await {
             Delivery::Ended(end) => {
                 statements.changed(change, &end);
-                if schema.done(&end, session)
-                    && let Some(live) = &client.live
-                {
-                    live.describe(session, context.shared.chain.name());
+                if schema.done(&end, session) {
+                    client.describe(session, context);
                 }
                 if let Some(status) = end.status {
                     session.set_status(status);

@@ -1,10 +1,18 @@
 //! The client's connection: messages in, packets out, and its end.
 
-use super::budget::{Budget, Share};
+use super::{
+    Context,
+    budget::{Budget, Share},
+};
 use crate::{buffer, live::Live, stream::Stream};
 use bytes::{Bytes, BytesMut};
-use chain::Error;
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use chain::{Error, Session};
+use std::{
+    io,
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use tokio::io::AsyncWriteExt;
 use wire::{
     err::ErrPacket,
@@ -37,6 +45,27 @@ impl Client {
     pub(crate) fn new(io: Stream, budget: &Budget) -> Self {
         let (read, share) = (BytesMut::new(), budget.share());
         Self { destination: io.local(), io, read, closed: false, live: None, sent: 0, share }
+    }
+
+    /// Tells others who it is and where its session is.
+    pub(super) fn describe(&self, session: &Session, context: &Context) {
+        if let Some(live) = &self.live {
+            live.describe(session, context.shared.chain.name());
+        }
+    }
+
+    /// Tells others that a command begins.
+    pub(super) fn begins(&self, now: Instant) {
+        if let Some(live) = &self.live {
+            live.begins(now);
+        }
+    }
+
+    /// Tells others that the command is over.
+    pub(super) fn rests(&self) {
+        if let Some(live) = &self.live {
+            live.rests(Instant::now());
+        }
     }
 
     /// The next message; `None` if the client has closed between two messages. Cancelling it loses
