@@ -125,7 +125,9 @@ impl Entry {
         settings: &Settings,
     ) -> Option<Arc<Template>> {
         self.touched = true;
-        self.refresh(stamp, now, settings);
+        if !self.refresh(stamp, now, settings) {
+            return None;
+        }
         let State::Predictable { template, given, .. } = &mut self.state else { return None };
         *given = given.wrapping_add(1);
         let audited = settings.audit_rate > 0 && given.is_multiple_of(settings.audit_rate);
@@ -135,7 +137,9 @@ impl Entry {
     /// Takes in a reply.
     pub(crate) fn observe(&mut self, sample: &Sample, now: Instant, settings: &Settings) {
         self.touched = true;
-        self.refresh(sample.stamp, now, settings);
+        if !self.refresh(sample.stamp, now, settings) {
+            return;
+        }
         match &mut self.state {
             State::Volatile(_) => {}
             State::Predictable { template, confirmed, .. } => match &sample.template {
@@ -189,8 +193,12 @@ impl Entry {
         }
     }
 
-    /// What time and other things have made of it.
-    fn refresh(&mut self, stamp: u64, now: Instant, settings: &Settings) {
+    /// What time and other things have made of it. False for who comes from the time before they
+    /// changed.
+    fn refresh(&mut self, stamp: u64, now: Instant, settings: &Settings) -> bool {
+        if stamp < self.stamp {
+            return false;
+        }
         let begins_again = match self.state {
             State::Volatile(until) => until.is_some_and(|until| until <= now),
             _ => self.stamp != stamp,
@@ -205,6 +213,7 @@ impl Entry {
             let first = First::Template(template.clone());
             self.state = State::Cold { first, seen: 1, sessions: SmallVec::new() };
         }
+        true
     }
 }
 
