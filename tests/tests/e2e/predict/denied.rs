@@ -44,13 +44,15 @@ fn h49_of_another_account(cluster: &Cluster) -> Result<()> {
 }
 
 fn h50_rights_that_were_taken(cluster: &Cluster) -> Result<()> {
-    let (schema, other) = (cluster.schema()?, cluster.schema()?);
+    let (schema, other) = (cluster.schema()?, "e2e_predict_h50_other");
     let names = ["pr_h50_a", "pr_h50_b"];
     let (world, [login, _]) = world(cluster, &schema.name, names)?;
     let mut admin = cluster.direct()?;
-    admin.must(&format!("CREATE TABLE {}.t (a INT)", other.name))?;
-    admin.must(&format!("GRANT SELECT, INSERT ON {}.* TO {}", other.name, names[0]))?;
-    let (there, secret) = (format!("USE {}", other.name), format!("USE {}", schema.name));
+    admin.must(&format!("DROP DATABASE IF EXISTS {other}"))?;
+    admin.must(&format!("CREATE DATABASE {other}"))?;
+    admin.must(&format!("CREATE TABLE {other}.t (a INT)"))?;
+    admin.must(&format!("GRANT SELECT, INSERT ON {other}.* TO {}", names[0]))?;
+    let (there, secret) = (format!("USE {other}"), format!("USE {}", schema.name));
     world.learn_as(&login, |client| {
         client.must(&there)?;
         client.must(&secret)
@@ -61,8 +63,8 @@ fn h50_rights_that_were_taken(cluster: &Cluster) -> Result<()> {
     world.from_memory(&mut client, &secret)?;
     let insert = client.query("INSERT INTO t VALUES (50)")?;
     ensure!(insert.error_code() == Some(1044), "{:?}", insert.error());
-    for schema in [&schema, &other] {
-        let rows = admin.rows(&format!("SELECT COUNT(*) FROM {}.t", schema.name))?;
+    for schema in [&schema.name, other] {
+        let rows = admin.rows(&format!("SELECT COUNT(*) FROM {schema}.t"))?;
         ensure!(rows == [[Some("0".to_owned())]], "it went to the wrong schema");
     }
     ensure!(client.query("SELECT 1").is_err(), "the session goes on");
@@ -70,6 +72,7 @@ fn h50_rights_that_were_taken(cluster: &Cluster) -> Result<()> {
     ensure!(world.by_server(&mut client, &secret)?.error_code() == Some(1044));
     ensure!(world.counted("towpath_prediction_mismatches_total", "hard")? >= 1);
     drop(world);
+    admin.must(&format!("DROP DATABASE {other}"))?;
     forget(cluster, names)
 }
 
