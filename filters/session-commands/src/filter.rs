@@ -81,6 +81,9 @@ struct Outcome {
     head: Vec<u8>,
 }
 
+/// What ties a session that has something on one connection alone, for people.
+pub(crate) const LOCAL: &str = "a user variable of one connection";
+
 /// A header and the first packet of a reply to COM_STMT_PREPARE.
 const HEAD: usize = HEADER_LEN + 13;
 
@@ -262,7 +265,7 @@ impl SessionCommands {
         let pin = if let Some((target, cause)) = self.ties.get() {
             Some((target, cause.name()))
         } else if plan.names_local {
-            self.local_at.as_ref().map(|target| (target, "a user variable of one connection"))
+            self.local_at.as_ref().map(|target| (target, LOCAL))
         } else if needs.last_write && self.last_write_lost {
             let text = "the connection with the last insert id was lost";
             return Err(Error::backend(text));
@@ -313,15 +316,23 @@ impl SessionCommands {
             let state = self.log.state();
             command.note(SessionLog { entries, this, generation, schemaless, state });
         }
-        let tied = !self.ties.is_empty() || self.local_at.is_some();
-        if plan.ties() {
-            command.note(Tied(true));
-            self.told = true;
-        } else if tied != self.told {
-            command.note(Tied(tied));
-            self.told = tied;
+        if let Some(tied) = self.tied(plan) {
+            command.note(tied);
         }
         this
+    }
+
+    /// What the dispatcher does not know yet of what ties the session.
+    fn tied(&mut self, plan: &Plan) -> Option<Tied> {
+        let before = match self.ties.get() {
+            Some((_, cause)) => Some(cause.name()),
+            None => self.local_at.as_ref().map(|_| LOCAL),
+        };
+        let by = plan.ties().or(before);
+        let ends = self.local_at.is_none() && self.ties.end_with(plan);
+        let news = by.is_some() != self.told || ends || plan.ties().is_some();
+        self.told = by.is_some();
+        news.then_some(Tied { by, ends })
     }
 
     /// Notes where a command has run; `fresh`: on a connection that had run nothing before.

@@ -42,8 +42,6 @@ pub(crate) struct Log {
     lost: BTreeSet<Cell>,
     /// What [`Self::state`] has found, until the next change.
     state: Option<Option<StateId>>,
-    /// Counts the changes.
-    version: u64,
     /// Bytes of statements that COM_STMT_PREPARE has prepared, and of all else.
     pub(crate) prepared_bytes: usize,
     pub(crate) bytes: usize,
@@ -69,11 +67,6 @@ impl Log {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
-    }
-
-    /// Another number after every change.
-    pub(crate) fn version(&self) -> u64 {
-        self.version
     }
 
     /// A place for an entry that may come.
@@ -152,12 +145,7 @@ impl Log {
 
     /// Drops all entries.
     pub(crate) fn clear(&mut self) {
-        *self = Self {
-            last: self.last,
-            base: self.base.take(),
-            version: self.version + 1,
-            ..Self::default()
-        };
+        *self = Self { last: self.last, base: self.base.take(), ..Self::default() };
     }
 
     /// What the entries make of a connection that has just logged in, statements of
@@ -179,7 +167,7 @@ impl Log {
     /// the same number have the same in these cells: the same commands have written them, and what
     /// those read, in the same order. `None` if it cannot be said.
     ///
-    /// Goes through the log; whoever asks often remembers it together with [`Self::version`].
+    /// Goes through the log.
     pub(crate) fn fingerprint(&self, relevant: impl Fn(&Cell) -> bool) -> Option<StateId> {
         let mut read = BTreeSet::new();
         let mut chosen = Vec::new();
@@ -259,7 +247,6 @@ impl Log {
     }
 
     fn changed(&mut self) {
-        self.version += 1;
         self.state = None;
     }
 

@@ -75,11 +75,15 @@ impl Plan {
             && !self.sets_last_insert_id
     }
 
-    /// Whether the connection that runs it has state afterwards that no other has.
-    pub(crate) fn ties(&self) -> bool {
-        self.opens_cursor.is_some()
-            || !self.local.is_empty()
-            || self.ties.iter().any(|change| matches!(change, Change::Tie(..)))
+    /// What the connection that runs it has afterwards that no other has, for people.
+    pub(crate) fn ties(&self) -> Option<&'static str> {
+        let tie = |change: &Change| match change {
+            Change::Tie(cause, _) => Some(cause.name()),
+            _ => None,
+        };
+        let cursor = self.opens_cursor.map(|_| Cause::Cursor.name());
+        let local = (!self.local.is_empty()).then_some(crate::filter::LOCAL);
+        self.ties.iter().find_map(tie).or(cursor).or(local)
     }
 
     /// What it sets is on this connection alone: a user variable is found there, for anything else

@@ -1,5 +1,6 @@
 //! What ties a session to one of its connections.
 
+use crate::plan::Plan;
 use chain::facts::Target;
 use sql::session::{Held, Hold, Table};
 
@@ -128,6 +129,21 @@ impl Ties {
     /// Whether the next reply may end one of them.
     pub(crate) fn passes(&self) -> bool {
         self.has(Cause::OneShot) || self.has(Cause::Ending)
+    }
+
+    /// Whether nothing ties the session once a command has succeeded that does what `plan` says.
+    pub(crate) fn end_with(&self, plan: &Plan) -> bool {
+        let ends = |(cause, name): &(Cause, Name)| {
+            *cause == Cause::Ending
+                || *cause == Cause::OneShot && plan.consumes
+                || plan.ties.iter().any(|change| match change {
+                    Change::Tie(..) | Change::Rename(..) => false,
+                    Change::Untie(known, of) => (known, of) == (cause, name),
+                    Change::UntieAll(known) => known == cause,
+                })
+        };
+        let goes_on = plan.opens_cursor.is_some() || plan.ties().is_some();
+        !self.causes.is_empty() && !goes_on && (plan.resets || self.causes.iter().all(ends))
     }
 
     /// Notes what has happened on the connection to `target`.
