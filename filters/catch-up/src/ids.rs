@@ -104,26 +104,37 @@ fn refused(command: &Command, id: u32, error: &Bytes) -> Reply {
 /// reply ends.
 pub(crate) fn watch(reply: Reply, statement: Option<u32>, seen: Arc<OnceLock<Seen>>) -> Reply {
     let (mut at, mut header, mut server) = (0_usize, None, [0; 4]);
+    let mut swap = move |run: Bytes| {
+        let Some(session) = statement.filter(|_| at < ID.end).map(u32::to_le_bytes) else {
+            return (run, None);
+        };
+        let mut run = BytesMut::from(&run[..]);
+        for byte in run.iter_mut() {
+            if at == HEADER_LEN {
+                header = Some(*byte);
+            } else if ID.contains(&at) && header == Some(0) {
+                server[at - ID.start] = std::mem::replace(byte, session[at - ID.start]);
+            }
+            at += 1;
+        }
+        let whole = header == Some(0) && at >= ID.end;
+        (run.freeze(), whole.then(|| u32::from_le_bytes(server)))
+    };
+    let mut id = None;
     reply.map_body(|body| {
         body.map(move |frame| match frame {
-            Frame::Packets(run) if statement.is_some() && at < ID.end => {
-                let mut run = BytesMut::from(&run[..]);
-                let session = statement.unwrap_or_default().to_le_bytes();
-                for byte in run.iter_mut() {
-                    if at == HEADER_LEN {
-                        header = Some(*byte);
-                    } else if ID.contains(&at) && header == Some(0) {
-                        server[at - ID.start] = std::mem::replace(byte, session[at - ID.start]);
-                    }
-                    at += 1;
-                }
-                Frame::Packets(run.freeze())
+            Frame::Packets(run) => {
+                let (run, found) = swap(run);
+                id = id.or(found);
+                Frame::Packets(run)
             }
             Frame::End(end) => {
-                let id = (header == Some(0) && at >= ID.end).then(|| u32::from_le_bytes(server));
+                // It is all that there is if nothing is defined.
+                let (packet, found) = swap(end.packet);
+                id = id.or(found);
                 // There is one end.
                 let _ = seen.set(Seen { failed: end.error.is_some(), id });
-                Frame::End(end)
+                Frame::End(chain::End { packet, ..end })
             }
             frame => frame,
         })

@@ -1,5 +1,6 @@
 //! The filter, in one session.
 
+mod alone;
 mod settle;
 
 use crate::{
@@ -91,6 +92,9 @@ impl Filter for SessionCommands {
         }
         let plan = self.plan(&mut command);
         self.overflow(&plan)?;
+        if let Some(reply) = self.answers(&command, &plan) {
+            return Ok(reply);
+        }
         let writes = self.pin(&mut command, &plan)?;
         let this = self.note(&mut command, &plan);
         let reply = next.run(command).await?;
@@ -204,6 +208,7 @@ impl SessionCommands {
     fn about_statement(&mut self, plan: &mut Plan, command: &mut Command) {
         let Some(id) = statement_id(command.whole()) else { return };
         let name = name_of(id);
+        plan.names_nothing = self.names_nothing(id);
         match command.code() {
             CommandCode::STMT_EXECUTE | CommandCode::STMT_BULK_EXECUTE => {
                 plan.ties.push(Change::Untie(Cause::Cursor, name.clone()));
