@@ -46,6 +46,7 @@ mod memory;
 mod observe;
 mod pipelining;
 mod plugins;
+mod predict;
 mod pool;
 mod prepared;
 mod proxy_protocol;

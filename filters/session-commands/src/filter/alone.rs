@@ -18,7 +18,7 @@ use wire::{
 
 impl SessionCommands {
     /// The reply to a command that no server has to see.
-    pub(super) fn answers(&mut self, command: &Command, plan: &Plan) -> Option<Reply> {
+    pub(super) fn alone(&mut self, command: &Command, plan: &Plan) -> Option<Reply> {
         let attached = self.last.is_some();
         match command.code() {
             CommandCode::PING if !attached => Some(Reply::ok(command, status(command))),
