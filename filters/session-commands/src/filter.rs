@@ -2,6 +2,7 @@
 
 mod alone;
 mod assumed;
+mod others;
 mod settle;
 
 use crate::{
@@ -103,10 +104,14 @@ impl Filter for SessionCommands {
         }
         let asked = self.asks(&command, &mut plan);
         if let Some(reply) = self.answer(&command, &mut plan, asked.as_ref()) {
+            self.propagate_alone(&command, next).await;
             return Ok(reply);
         }
         let writes = self.pin(&mut command, &plan)?;
         let this = self.note(&mut command, &plan);
+        if let Some(order) = self.propagates(&plan, this) {
+            command.note(order);
+        }
         let reply = match &mut self.predicting {
             Some(predicting) => predicting.run(command, asked, next).await?,
             None => next.run(command).await?,

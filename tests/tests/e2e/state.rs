@@ -6,6 +6,7 @@
 mod answering;
 mod losing;
 mod prepared;
+mod propagating;
 mod retrying;
 mod setting;
 mod staying;

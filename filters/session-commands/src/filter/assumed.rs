@@ -5,10 +5,7 @@ use crate::{
     plan::Plan,
     predict::{Asked, Template},
 };
-use chain::{
-    Command, Reply, Session,
-    facts::This,
-};
+use chain::{Command, Reply, Session, facts::This};
 use std::sync::{Arc, OnceLock};
 
 impl SessionCommands {

@@ -72,9 +72,8 @@ impl Changes {
 }
 
 /// Of several statements in one text, one that changes something has one of these.
-const WORDS: [&[u8]; 9] = [
-    b"create", b"alter", b"drop", b"rename", b"grant", b"revoke", b"global", b"persist", b"role",
-];
+const WORDS: [&[u8]; 9] =
+    [b"create", b"alter", b"drop", b"rename", b"grant", b"revoke", b"global", b"persist", b"role"];
 
 fn contains(text: &[u8], word: &[u8]) -> bool {
     text.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word))

@@ -173,7 +173,11 @@ impl Evidence {
 
     fn mismatch(&self, expected: &Expected, profile: Option<NonZeroU64>, hard: bool) {
         let (Memory { counters, store, .. }, now) = (&*self.memory, Instant::now());
-        if hard { counters.hard.add_one() } else { counters.soft.add_one() }
+        if hard {
+            counters.hard.add_one()
+        } else {
+            counters.soft.add_one()
+        }
         for profile in [profile, expected.profile] {
             self.memory.count(store.spoil(self.subject.place(profile), now));
         }
@@ -241,8 +245,8 @@ impl Evidence {
                 hard.then(|| Verdict::Other(Bytes::new()))
             }
             Difference::Columns => {
-                let kept = Capabilities::CACHE_METADATA.0
-                    | Capabilities::OPTIONAL_RESULTSET_METADATA.0;
+                let kept =
+                    Capabilities::CACHE_METADATA.0 | Capabilities::OPTIONAL_RESULTSET_METADATA.0;
                 if capabilities.0 & kept != 0 && expected.predicted {
                     self.mismatch(expected, profile, true);
                     return Some(Verdict::Other(Bytes::new()));

@@ -74,8 +74,7 @@ const NOISE: Status = Status(
 );
 
 /// Status flags that are the session's and not the command's.
-const AMBIENT: u16 =
-    Status::AUTOCOMMIT.0 | Status::NO_BACKSLASH_ESCAPES.0 | Status::ANSI_QUOTES.0;
+const AMBIENT: u16 = Status::AUTOCOMMIT.0 | Status::NO_BACKSLASH_ESCAPES.0 | Status::ANSI_QUOTES.0;
 
 impl Template {
     /// What of `answer` can be given again. `None` if nothing can: an error, a reply that says how
@@ -235,7 +234,9 @@ fn without_status(packets: &[u8]) -> BytesMut {
         let (packet, behind) = rest.split_at(len.min(rest.len()));
         rest = behind;
         match packet {
-            [head @ .., _, _] if head.len() == HEADER_LEN + 3 && head[HEADER_LEN] == eof::HEADER => {
+            [head @ .., _, _]
+                if head.len() == HEADER_LEN + 3 && head[HEADER_LEN] == eof::HEADER =>
+            {
                 out.put_slice(head);
             }
             _ => out.put_slice(packet),

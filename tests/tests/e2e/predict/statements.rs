@@ -18,7 +18,11 @@ on_both_vendors!(
 );
 
 /// Prepares on both and compares.
-fn both(world: &World, client: &mut Client, text: &str) -> Result<(e2e::client::Statement, Client)> {
+fn both(
+    world: &World,
+    client: &mut Client,
+    text: &str,
+) -> Result<(e2e::client::Statement, Client)> {
     let mut direct = Client::connect(&world.primary, &world.login)?;
     let there = direct.prepare(text)?;
     let here = client.prepare(text)?;

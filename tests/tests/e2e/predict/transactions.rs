@@ -51,9 +51,7 @@ fn h16_in_a_transaction(cluster: &Cluster) -> Result<()> {
     ensure!(reply.end.status.is_some_and(|status| status.contains(Status::IN_TRANS)));
     client.must("COMMIT")?;
     client.quit()?;
-    world
-        .twins(&["BEGIN", "SET NAMES latin1", "SET @a=1", "COMMIT", "SET NAMES latin1"])?
-        .quit()
+    world.twins(&["BEGIN", "SET NAMES latin1", "SET @a=1", "COMMIT", "SET NAMES latin1"])?.quit()
 }
 
 /// T1: with autocommit off, what was executed may have left a transaction that no flag tells of.

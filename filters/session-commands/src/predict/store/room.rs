@@ -77,8 +77,7 @@ impl Room {
             for _ in 0..queue.len().min(PROBES) {
                 let Some(key) = queue.pop_front() else { break };
                 queue.push_back(key);
-                let Some(entry) = entries.get_mut(&key).filter(|entry| entry.kind() == kind)
-                else {
+                let Some(entry) = entries.get_mut(&key).filter(|entry| entry.kind() == kind) else {
                     continue;
                 };
                 let spared = std::mem::take(&mut entry.touched);

@@ -179,9 +179,8 @@ fn an_account_that_floods_the_store_flushes_its_own() {
     let now = Instant::now();
     let store = Store::new(settings);
     // Others have learnt something, within their shares.
-    let others: Vec<_> = (0..10_u128)
-        .map(|key| Place { key, account: 100 + key as u64, constant: true })
-        .collect();
+    let others: Vec<_> =
+        (0..10_u128).map(|key| Place { key, account: 100 + key as u64, constant: true }).collect();
     for place in &others {
         for session in 0..5 {
             store.observe(*place, &sample("d", session), now);
