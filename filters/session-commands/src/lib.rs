@@ -24,6 +24,7 @@ use chain::{
 };
 use filter::SessionCommands;
 use predict::Memory;
+pub use predict::Settings as Predict;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
@@ -42,7 +43,7 @@ pub struct Config {
     /// When a connection of the session that has not executed a session command does so.
     pub propagate: Propagate,
     /// When `mode` is `"predict"`: when a reply is sure, and how much is remembered.
-    pub predict: predict::Settings,
+    pub predict: Predict,
     /// Session commands that one session's log holds at most, statements of COM_STMT_PREPARE not
     /// counted. What a later one makes unobservable is not in it.
     #[schemars(range(min = 1, max = 65_536))]
@@ -111,7 +112,7 @@ impl Default for Config {
         Self {
             mode: Mode::default(),
             propagate: Propagate::default(),
-            predict: predict::Settings::default(),
+            predict: Predict::default(),
             max_entries: 512,
             max_bytes: 1 << 20,
             max_prepared_bytes: 8 << 20,

@@ -33,8 +33,8 @@ pub(crate) use {
 use breaker::Breaker;
 use chain::counters::{Counter, Family};
 use epochs::Epochs;
-use std::time::Instant;
-use store::{Change, Store};
+use std::{sync::Arc, time::Instant};
+use store::{Census, Change, Store};
 
 /// What all sessions of a chain know.
 #[derive(Debug)]
@@ -71,8 +71,33 @@ impl Memory {
     }
 
     /// For `/metrics`.
-    pub(crate) fn families(&self) -> Vec<Family> {
-        self.counters.families.to_vec()
+    pub(crate) fn families(self: &Arc<Self>) -> Vec<Family> {
+        let (keys, rest) = (self.clone(), self.clone());
+        let keys = Family::measured(
+            "prediction_keys",
+            "Session commands that are remembered, by how sure the reply to them is",
+            "state",
+            move || keys.keys(),
+        );
+        let rest = Family::measured(
+            "prediction_memory",
+            "What they take (bytes), and for how many versions of servers nothing is given from \
+             memory at the moment (stopped)",
+            "what",
+            move || rest.rest(),
+        );
+        self.counters.families.iter().cloned().chain([keys, rest]).collect()
+    }
+
+    fn keys(&self) -> Vec<(String, u64)> {
+        let Census { cold, predictable, volatile, .. } = self.store.census();
+        let all = [("cold", cold), ("predictable", predictable), ("volatile", volatile)];
+        all.map(|(state, count)| (state.to_owned(), count)).into()
+    }
+
+    fn rest(&self) -> Vec<(String, u64)> {
+        let stopped = self.breaker.stopped(Instant::now()) as u64;
+        vec![("bytes".to_owned(), self.store.census().bytes), ("stopped".to_owned(), stopped)]
     }
 
     fn count(&self, change: Change) {

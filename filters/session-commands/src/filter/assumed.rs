@@ -5,14 +5,23 @@ use crate::{
     plan::Plan,
     predict::{Asked, Template},
 };
-use chain::{Command, Reply, Session, facts::This};
+use chain::{
+    Command, Reply, Session,
+    facts::{Explain, Statement, This},
+};
+use serde_json::json;
 use std::sync::{Arc, OnceLock};
 
 impl SessionCommands {
     /// Whether the command's reply may be in memory, or is to be noted there.
     pub(super) fn asks(&mut self, command: &Command, plan: &mut Plan) -> Option<Asked> {
         let tied = !self.ties.is_empty() || self.generation > 0;
-        let asked = self.predicting.as_mut()?.asks(command, plan, &self.log, tied)?;
+        let predicting = self.predicting.as_mut();
+        let asked = predicting.and_then(|it| it.asks(command, plan, &self.log, tied));
+        if let Some(explain) = command.fact::<Explain>() {
+            explain_to(explain, command, plan, asked.is_some());
+        }
+        let asked = asked?;
         plan.witness = Some(asked.evidence.clone());
         Some(asked)
     }
@@ -62,4 +71,23 @@ impl SessionCommands {
         let Some(this) = this else { return false };
         self.learn(plan, this, outcome)
     }
+}
+
+/// Says what becomes of a session command that nobody has seen before.
+fn explain_to(explain: &Explain, command: &Command, plan: &Plan, may_be_known: bool) {
+    let class = match (&plan.entries[..], command.fact::<Statement>()) {
+        _ if plan.is_nothing() => return,
+        ([entry], _) => entry.class,
+        ([], Some(statement)) => {
+            let effect = sql::session_command(statement.text(), statement.dialect());
+            effect.steps().iter().map(|step| step.class).max().unwrap_or_default()
+        }
+        (entries, _) => entries.iter().map(|entry| entry.class).max().unwrap_or_default(),
+    };
+    let done = match plan.entries.is_empty() && plan.prepares.is_none() {
+        true => "executed",
+        false => "deferred",
+    };
+    let what = json!({ "class": class.as_str(), "done": done, "predictable": may_be_known });
+    explain.note("session-commands", what);
 }

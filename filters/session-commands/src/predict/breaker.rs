@@ -38,6 +38,12 @@ impl Breaker {
         self.slot(profile).off_until.load(Relaxed) > self.ms(now)
     }
 
+    /// For how many versions nothing is given.
+    pub(crate) fn stopped(&self, now: Instant) -> usize {
+        let now = self.ms(now);
+        self.slots.iter().filter(|slot| slot.off_until.load(Relaxed) > now).count()
+    }
+
     /// Takes in that a server has confirmed an answer from memory, or has not; `rate` is in percent.
     /// True if that was one too many.
     pub(crate) fn verified(

@@ -1,7 +1,7 @@
 //! What a reply depends on that is not of the session's, as numbers that grow when it changes.
 
 use chain::{Command, Server, facts::Executed, facts::Statement};
-use sql::{Class, Dialect, Kind, Lexer, Token, Verb};
+use sql::{Class, Dialect, Lexer, Token, Verb};
 use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering::Relaxed},
@@ -81,9 +81,15 @@ fn contains(text: &[u8], word: &[u8]) -> bool {
 
 /// `CREATE [OR REPLACE] TEMPORARY`, `DROP TEMPORARY`: of this session alone.
 fn is_temporary(text: &[u8], dialect: Dialect) -> bool {
-    let words = Lexer::new(text, dialect).filter(Token::is_code).take(4);
-    let mut words = words.filter(|token| token.kind == Kind::Word);
-    words.any(|token| token.of(text).eq_ignore_ascii_case(b"temporary"))
+    let mut words = Lexer::new(text, dialect).filter(Token::is_code).skip(1);
+    let mut word = || words.next().map_or(&b""[..], |token| token.of(text));
+    let mut first = word();
+    if first.eq_ignore_ascii_case(b"or") {
+        // REPLACE
+        word();
+        first = word();
+    }
+    first.eq_ignore_ascii_case(b"temporary")
 }
 
 #[cfg(test)]
@@ -110,12 +116,13 @@ mod tests {
             "ALTER USER u IDENTIFIED BY 'x'",
             "DROP USER u",
             "CREATE ROLE r",
-            "SET DEFAULT ROLE r TO u",
             "FLUSH PRIVILEGES",
         ] {
             assert_eq!(changes(text), Some(Changes::Environment), "{text}");
         }
-        for text in ["SET GLOBAL sql_mode = ''", "SET @@persist.sql_mode = ''"] {
+        for text in
+            ["SET GLOBAL sql_mode = ''", "SET @@persist.sql_mode = ''", "SET DEFAULT ROLE r TO u"]
+        {
             assert_eq!(changes(text), Some(Changes::Settings), "{text}");
         }
         for text in [

@@ -11,6 +11,8 @@ use std::collections::{HashMap, VecDeque};
 pub(super) struct Room {
     bytes: usize,
     accounts: HashMap<u64, usize>,
+    /// How many are in each state.
+    kinds: [usize; 3],
     /// Keys of cold, predictable and volatile entries, oldest first. A key that is not in that state
     /// any more is passed over.
     queues: [VecDeque<Key>; 3],
@@ -27,15 +29,22 @@ impl Room {
         self.bytes
     }
 
+    /// How many entries are cold, predictable, volatile.
+    pub(super) fn kinds(&self) -> [usize; 3] {
+        self.kinds
+    }
+
     /// Notes an entry that comes.
     pub(super) fn add(&mut self, key: Key, entry: &Entry) {
         self.count(entry.account, entry.size(), 0);
+        self.kinds[entry.kind() as usize] += 1;
         self.queues[entry.kind() as usize].push_back(key);
     }
 
     /// Notes an entry that goes.
     pub(super) fn remove(&mut self, entry: &Entry) {
         self.count(entry.account, 0, entry.size());
+        self.kinds[entry.kind() as usize] -= 1;
     }
 
     /// Changes an entry and notes what that takes.
@@ -48,6 +57,8 @@ impl Room {
         let (kind, size) = (entry.kind(), entry.size());
         let done = change(entry);
         if entry.kind() != kind {
+            self.kinds[kind as usize] -= 1;
+            self.kinds[entry.kind() as usize] += 1;
             self.queues[entry.kind() as usize].push_back(key);
         }
         if entry.size() != size {
