@@ -119,7 +119,8 @@ impl World {
     }
 
     fn counted(&self, what: &str) -> u64 {
-        let counts = self.chain.counters().flat_map(|family| family.counts());
+        let counters = self.chain.counters().filter(|family| !family.is_measured());
+        let counts = counters.flat_map(|family| family.counts());
         counts.filter(|(name, _)| name == what).map(|(_, count)| count).sum()
     }
 }

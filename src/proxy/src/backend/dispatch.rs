@@ -17,12 +17,13 @@ use crate::config::{self, Account};
 use chain::{
     Chain, Command, Error, Reply, Result, Server, Stack,
     command::Asker,
-    error::CatchUpFailed,
+    error::{CatchUpFailed, CatchUpKilled},
     facts::{
         Affinity, Fact, FastForward, Fresh, Lsn, Orders, Pin as Pinned, ServedBy, SessionLog,
-        Statement, StickyMode, Target, Tied,
+        Statement, StickyMode, Target, Tied, Unprepared,
     },
     lend::Lend,
+    retry::Retry,
     topology::InUse,
 };
 use smallvec::SmallVec;
@@ -80,6 +81,8 @@ struct State {
     generation: u32,
     /// The server of the connection used last.
     last: Option<u32>,
+    /// Servers on which the session's state could not be had, and until when each is left alone.
+    avoided: Vec<(u32, Retry)>,
     /// Something of the session's is gone for good.
     lost: bool,
     /// What is to be brought to others once the last command has succeeded.
@@ -167,6 +170,7 @@ impl Service<Command> for Dispatch {
             if let Some(order) = order.as_ref().filter(|_| command.asker() != Asker::Client) {
                 return Ok(state.propagate_alone(order));
             }
+            let target = state.around(target, &command);
             let at = match state.held_for(&target, &command) {
                 Some(at) => state.again(at),
                 None => {
@@ -177,6 +181,12 @@ impl Service<Command> for Dispatch {
             };
             let spare = state.spare(at, &command);
             match (state.run(at, command).await, spare) {
+                (Ok(reply), _) if reply.fact::<Unprepared>().is_some() => {
+                    Box::pin(state.at_primary(at, reply)).await
+                }
+                (Err(error), _) if error.cause::<CatchUpKilled>().is_some() => {
+                    Err(state.killed(at, error))
+                }
                 (Err(error), Some(spare)) => Box::pin(state.recover(at, spare, error)).await,
                 (Err(error), None) => {
                     state.lost |= error.cause::<CatchUpFailed>().is_some();
@@ -210,6 +220,7 @@ impl State {
             keeps_state,
             generation: 0,
             last: None,
+            avoided: Vec::new(),
             lost: false,
             order: None,
             away: Vec::new(),

@@ -140,6 +140,7 @@ fn bring(
         match tokio::time::timeout(limit, ask(&mut held, ping)).await {
             Ok(Ok(())) => Some(held),
             failure => {
+                held.ids.lease.spoiled.store(true, Relaxed);
                 let server = &held.target.server.name;
                 let code = failure.ok().and_then(Result::err).map(|error| error.code());
                 tracing::debug!(%server, code, "a connection has not got what its session has set");
