@@ -37,7 +37,6 @@ use identity::attributes;
 use leash::Leashes;
 use link::Link;
 use schema::Schema;
-pub(crate) use succession::resize;
 use std::{
     net::IpAddr,
     sync::{
@@ -46,6 +45,7 @@ use std::{
     },
     time::{Duration, Instant},
 };
+pub(crate) use succession::resize;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use wire::{
     attributes::Attributes, auth::NONCE_LEN, capability::Capabilities, greeting::Greeting,

@@ -157,7 +157,8 @@ mod tests {
             keepalive_retries: 4,
             user_timeout,
         };
-        let acceptor = bind(&Address::Tcp("127.0.0.1:0".into()), &mut Inherited::default()).await.unwrap();
+        let acceptor =
+            bind(&Address::Tcp("127.0.0.1:0".into()), &mut Inherited::default()).await.unwrap();
         let _client = std::net::TcpStream::connect(acceptor.local()).unwrap();
         let (Stream::Tcp { io }, _) = acceptor.accept(&tcp).await.unwrap() else { unreachable!() };
         let socket = SockRef::from(&io);

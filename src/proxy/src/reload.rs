@@ -11,8 +11,8 @@ mod inherited;
 mod report;
 mod take_over;
 
+pub(crate) use control::Reloads;
 pub use control::{Control, Read};
 pub use inherited::Inherited;
 pub use report::{Changes, Refused, Reloaded};
 pub use take_over::{Claim, claim};
-pub(crate) use control::Reloads;

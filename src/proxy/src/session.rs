@@ -14,8 +14,8 @@ pub(crate) mod slow;
 mod statements;
 
 pub(crate) use client::Client;
-pub(crate) use place::Place;
 use next::{next_command, packet_too_large, too_large};
+pub(crate) use place::Place;
 
 use crate::{
     backend::{
@@ -115,12 +115,11 @@ pub(crate) async fn serve(
             Err(ended) => return ended,
         };
         let code = message.first_byte().map(CommandCode);
-        if place.is_behind() {
-            let resets = code == Some(CommandCode::RESET_CONNECTION);
-            if resets || !session.in_transaction() {
-                place.follow(session, stack, bare || resets);
-                statements.limit(place.context.max_statements);
-            }
+        let resets = code == Some(CommandCode::RESET_CONNECTION);
+        bare |= resets;
+        if place.is_behind(bare) && (resets || !session.in_transaction()) {
+            place.follow(session, stack, bare);
+            statements.limit(place.context.max_statements);
         }
         bare = false;
         let context = &place.context;

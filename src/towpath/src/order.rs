@@ -92,7 +92,11 @@ fn changes(answer: &Value) -> String {
     for what in answer["needs_restart"].as_array().into_iter().flatten() {
         words.push(format!("{} needs a restart", text(what)));
     }
-    if words.is_empty() { "nothing that is counted has changed".to_owned() } else { words.join(", ") }
+    if words.is_empty() {
+        "nothing that is counted has changed".to_owned()
+    } else {
+        words.join(", ")
+    }
 }
 
 fn mistake_line(mistake: &Value) -> String {

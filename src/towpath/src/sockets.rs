@@ -6,10 +6,7 @@ use proxy::{Claim, Inherited};
 use std::{
     io::ErrorKind,
     net::TcpListener,
-    os::{
-        fd::OwnedFd,
-        unix::net::UnixListener,
-    },
+    os::{fd::OwnedFd, unix::net::UnixListener},
     path::Path,
 };
 
@@ -39,7 +36,9 @@ pub(crate) fn claim(path: &Path, inherited: &mut Inherited) -> Result<Option<Cla
             inherited.extend(sockets);
             Ok(Some(claim))
         }
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
+        Err(error)
+            if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) =>
+        {
             tracing::info!(path = %path.display(), "there is no process to take over");
             Ok(None)
         }

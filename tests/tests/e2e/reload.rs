@@ -61,7 +61,9 @@ fn a_bad_file_changes_nothing(cluster: &Cluster) -> Result<()> {
     let mut client = proxy.connect(&cluster.admin())?;
     let good = std::fs::read_to_string(proxy.config())?;
     add_guest(cluster, &proxy)?;
-    proxy.edit(|text| text.replace("[admin]", "[admin]\nadress = 1") + "hostgruop = 0\nweight = 'x'\n")?;
+    proxy.edit(|text| {
+        text.replace("[admin]", "[admin]\nadress = 1") + "hostgruop = 0\nweight = 'x'\n"
+    })?;
     let (status, body) = proxy.post("/reload", "{}")?;
     ensure!(status == 422, "{status} {body}");
     let answer: serde_json::Value = serde_json::from_str(&body)?;

@@ -29,11 +29,11 @@ pub(super) async fn drain(
     headers: HeaderMap,
 ) -> Result<(StatusCode, Json<Draining>), Refused> {
     from_here(peer, &headers)?;
+    let sessions = facts.metrics.sessions.get();
     if !facts.reloads.drain(&format!("POST /drain from {peer}")) {
         return Err(refuse(StatusCode::SERVICE_UNAVAILABLE, "it does not serve yet"));
     }
     let grace = facts.live.world().map(|world| world.config.shutdown.grace).unwrap_or_default();
-    let sessions = facts.metrics.sessions.get();
     let answer = Draining { draining: true, sessions, grace_seconds: grace.as_secs_f64() };
     Ok((StatusCode::ACCEPTED, Json(answer)))
 }

@@ -229,7 +229,8 @@ impl State {
         if let Some(hostgroup) = orders.mirror {
             shared.mirrors.send(hostgroup, &command, &me.entry.account());
         }
-        let ran = shared.tells_statement.load(Relaxed).then(|| Ran(command.fact::<Statement>().cloned()));
+        let ran =
+            shared.tells_statement.load(Relaxed).then(|| Ran(command.fact::<Statement>().cloned()));
         let reply = match orders.timeout {
             None => ids::exchange(one, me, command).await,
             Some(limit) => {

@@ -84,11 +84,7 @@ impl Health {
     /// The health of `servers`, which stand for those of `config` one by one. What is known of an
     /// address goes on where there was a configuration before. Nothing is changed by it until
     /// [`Health::begin`].
-    pub(crate) fn new(
-        config: &Config,
-        servers: &[Arc<Server>],
-        before: &Self,
-    ) -> Arc<Self> {
+    pub(crate) fn new(config: &Config, servers: &[Arc<Server>], before: &Self) -> Arc<Self> {
         let monitored = config.monitor.account.is_some();
         let mut health = Self {
             places: Vec::new(),

@@ -11,10 +11,7 @@ use crate::{
 };
 use arc_swap::ArcSwap;
 use chain::{Command, Frame, HostgroupId, Outcome, balance::Choice};
-use std::{
-    sync::Arc,
-    time::Instant,
-};
+use std::{sync::Arc, time::Instant};
 use tokio::sync::Semaphore;
 use tower::{Service, ServiceExt};
 use wire::command::CommandCode;

@@ -173,8 +173,7 @@ fn resolve_paths(listeners: &mut List<super::Listener>, servers: &mut List<Serve
 }
 
 fn resolve_take_over(shutdown: &mut Entry<Shutdown>) {
-    shutdown.value.take_over =
-        shutdown.value.take_over.as_ref().map(|path| shutdown.resolve(path));
+    shutdown.value.take_over = shutdown.value.take_over.as_ref().map(|path| shutdown.resolve(path));
 }
 
 fn values<T>(list: List<T>) -> Vec<T> {

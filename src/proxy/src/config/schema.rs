@@ -1,8 +1,8 @@
 //! The JSON Schema of the whole file: the tables' types and the filters' settings.
 
 use super::{
-    Admin, Backend, Cluster, Hostgroup, Limits, Listener, Log, MonitorTable, Reload, Server, Shutdown, Tcp,
-    user::UserTable,
+    Admin, Backend, Cluster, Hostgroup, Limits, Listener, Log, MonitorTable, Reload, Server,
+    Shutdown, Tcp, user::UserTable,
 };
 use chain::{Part, Registry};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema, schema_for};

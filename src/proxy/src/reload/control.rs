@@ -89,6 +89,8 @@ impl Reloads {
     pub(crate) fn drain(&self, asked_by: &str) -> bool {
         let Some(stop) = self.live.stop.get() else { return false };
         tracing::info!(asked_by, "asked to drain");
+        // Whoever asks hears of it at once.
+        self.live.common.draining.give();
         stop.cancel();
         true
     }
@@ -123,7 +125,8 @@ impl Reloads {
     /// The proxy has ended.
     pub(crate) fn end(&self) {
         self.close_admin();
-        if let Some(offering) = self.offering.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(offering) = self.offering.lock().unwrap_or_else(PoisonError::into_inner).take()
+        {
             offering.abort();
         }
     }

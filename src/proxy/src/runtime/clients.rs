@@ -58,12 +58,7 @@ struct Arrived {
 }
 
 /// One client from its first byte to its last, if there is a place for it.
-async fn arrive(
-    mut client: Client,
-    mut peer: Peer,
-    place: Place,
-    common: Arc<Common>,
-) {
+async fn arrive(mut client: Client, mut peer: Peer, place: Place, common: Arc<Common>) {
     let entrance = &place.context.entrance;
     let Ok(room) = common.room.clone().try_acquire_owned() else {
         return client.turn_away(&too_many()).await;
@@ -89,11 +84,7 @@ async fn arrive(
 }
 
 /// A client's session, from its login on.
-async fn session(
-    arrived: Arrived,
-    mut place: Place,
-    common: Arc<Common>,
-) {
+async fn session(arrived: Arrived, mut place: Place, common: Arc<Common>) {
     let Arrived { mut client, peer, blamed, deadline, room } = arrived;
     let Ok(pending) = common.pending.try_acquire() else {
         return client.turn_away(&too_many()).await;
@@ -213,12 +204,7 @@ async fn untouched(
 }
 
 /// The rest of a session that has left the chain.
-async fn forwarded(
-    client: &mut Client,
-    common: &Common,
-    parting: Parting,
-    grace: Grace,
-) -> Ended {
+async fn forwarded(client: &mut Client, common: &Common, parting: Parting, grace: Grace) -> Ended {
     let metrics = &common.metrics.forwarded;
     metrics.sessions.inc();
     let forwarding = forward(client, parting, grace, metrics);

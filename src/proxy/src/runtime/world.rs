@@ -75,9 +75,10 @@ impl Plan {
             let known = before?.config.servers.iter().zip(&before?.servers).find(same);
             known.map(|(_, made)| made.clone())
         };
-        let made = config.servers.iter().map(|server| {
-            known(server).unwrap_or_else(|| fleet::server(server, live.server_id()))
-        });
+        let made = config
+            .servers
+            .iter()
+            .map(|server| known(server).unwrap_or_else(|| fleet::server(server, live.server_id())));
         let servers: Vec<_> = made.collect();
         let topology = Arc::new(fleet::topology(&config, &servers));
         let in_use = live.backends.fleet();
@@ -113,8 +114,8 @@ impl Plan {
             let spoken_to = |one: &config::Server| {
                 fleet::is_same(one, server) && fleet::is_spoken_to_alike(one, server)
             };
-            let stays = settings_stay
-                && before.is_some_and(|before| before.servers.iter().any(spoken_to));
+            let stays =
+                settings_stay && before.is_some_and(|before| before.servers.iter().any(spoken_to));
             let reached = match known {
                 Some(known) if stays => known.clone(),
                 Some(known) => {
@@ -258,8 +259,9 @@ impl Making<'_> {
     fn those_parted(&self) {
         let before = self.live.world();
         let before = before.iter().flat_map(|before| before.doors.clone());
-        let is_listed =
-            |door: &Arc<Door>| self.world.config.listeners.iter().any(|one| one.address == door.address);
+        let is_listed = |door: &Arc<Door>| {
+            self.world.config.listeners.iter().any(|one| one.address == door.address)
+        };
         let parting: Vec<_> = before.filter(|door| !is_listed(door)).collect();
         for door in self.live.parted().iter().chain(&parting) {
             let context = door.context.load_full();

@@ -10,12 +10,14 @@ use std::sync::Arc;
 pub(crate) struct Place {
     pub(crate) context: Arc<Context>,
     newest: Arc<ArcSwap<Context>>,
+    /// The session's stack is of a chain that a reload has put another in the place of.
+    in_older_chain: bool,
 }
 
 impl Place {
     /// Of a client that has just come.
     pub(crate) fn new(newest: &Arc<ArcSwap<Context>>) -> Self {
-        Self { context: newest.load_full(), newest: newest.clone() }
+        Self { context: newest.load_full(), newest: newest.clone(), in_older_chain: false }
     }
 
     /// Takes in what a reload has changed, for a client that logs in anew.
@@ -24,12 +26,13 @@ impl Place {
         // Where servers check passwords from now on, that is for clients that come from now on.
         if newest.entrance.relay.is_none() {
             self.context = newest;
+            self.in_older_chain = false;
         }
     }
 
-    /// Whether a reload has changed something since the last look.
-    pub(super) fn is_behind(&self) -> bool {
-        !Arc::ptr_eq(&self.newest.load(), &self.context)
+    /// Whether there is something to follow, for a session that may leave its stack if it is `bare`.
+    pub(super) fn is_behind(&self, bare: bool) -> bool {
+        !Arc::ptr_eq(&self.newest.load(), &self.context) || bare && self.in_older_chain
     }
 
     /// Moves the session over, between two commands. Where its chain has become another one it gets
@@ -55,7 +58,9 @@ impl Place {
         if let Some(user) = &user {
             entry.becomes(user.backend.clone());
         }
-        if bare && !Arc::ptr_eq(&before.shared, &newest.shared) {
+        self.in_older_chain |= !Arc::ptr_eq(&before.shared, &newest.shared);
+        if bare && self.in_older_chain {
+            self.in_older_chain = false;
             let account: Account = (*entry.account()).clone();
             *stack = self::stack(newest, &account, session.id);
             tracing::debug!(session = session.id, "a session has moved to its new chain");

@@ -55,13 +55,16 @@ fn work(
 fn change(text: &str, turn: usize, replica: &str) -> String {
     let mut text = text.to_owned();
     if turn % 2 == 1 {
-        let rule = format!("{{ rule_id = {}, match_digest = 'x{turn}', error_msg = 'no' }},\n", turn + 1);
+        let rule =
+            format!("{{ rule_id = {}, match_digest = 'x{turn}', error_msg = 'no' }},\n", turn + 1);
         text = text.replace("# more\n", &(rule + "# more\n"));
     }
     match turn % 5 {
         1 => text = text.replace(replica, &format!("{replica}weight = {}\n", turn + 1)),
         2 => text = text.replace(replica, "# gone\n"),
-        3 => text = text.replace("{ use = \"route\" }", "{ use = \"sticky\" }, { use = \"route\" }"),
+        3 => {
+            text = text.replace("{ use = \"route\" }", "{ use = \"sticky\" }, { use = \"route\" }")
+        }
         4 => text = text.replace(replica, &format!("{replica}max_connections = {}\n", 500 + turn)),
         _ => {}
     }
@@ -101,7 +104,10 @@ fn run(
         if answer.is_err() || waited.is_err() || workers.iter().any(|one| one.is_finished()) {
             over.store(true, Relaxed);
             for worker in workers {
-                worker.join().expect("it does not panic").with_context(|| format!("turn {turn}"))?;
+                worker
+                    .join()
+                    .expect("it does not panic")
+                    .with_context(|| format!("turn {turn}"))?;
             }
             return answer.map(drop).and(waited);
         }

@@ -87,7 +87,9 @@ fn hits_of_rules_that_stay_go_on(cluster: &Cluster) -> Result<()> {
     proxy.reload()?;
     ensure!(hits(&proxy, 1)?.as_deref() == Some("4") && hits(&proxy, 2)?.as_deref() == Some("0"));
     // Also where the chain becomes another one.
-    proxy.edit(|text| text.replace("{ use = \"route\" }", "{ use = \"sticky\" }, { use = \"route\" }"))?;
+    proxy.edit(|text| {
+        text.replace("{ use = \"route\" }", "{ use = \"sticky\" }, { use = \"route\" }")
+    })?;
     proxy.reload()?;
     ensure!(hits(&proxy, 1)?.as_deref() == Some("4"));
     client.quit()

@@ -127,7 +127,10 @@ fn sockets_of_a_service_manager_are_used(cluster: &Cluster) -> Result<()> {
     let text = std::fs::read_to_string(template.config())?
         .replace(&format!("{:?}", template.address), &format!("\"{address}\""))
         .replace(&template.admin.to_string(), "127.0.0.1:0")
-        .replace(&template.socket.display().to_string(), &folder.path().join("s").display().to_string());
+        .replace(
+            &template.socket.display().to_string(),
+            &folder.path().join("s").display().to_string(),
+        );
     std::fs::write(&config, text)?;
     let early = TcpStream::connect(address)?;
     let mut command = Command::new("sh");

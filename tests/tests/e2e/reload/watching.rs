@@ -10,7 +10,9 @@ const CHAIN: &str = "[reload]\nwatch = true\n\n[chain.main]\nsession = [\n{ use 
     { use = \"rules\", rules = \"rules.toml\" },\n{ use = \"route\" },\n]\n";
 
 fn rule(hostgroup: u32) -> String {
-    format!("[[rule]]\nrule_id = 1\nmatch_digest = \"AS one\"\ndestination_hostgroup = {hostgroup}\n")
+    format!(
+        "[[rule]]\nrule_id = 1\nmatch_digest = \"AS one\"\ndestination_hostgroup = {hostgroup}\n"
+    )
 }
 
 fn goes_to_a_replica(client: &mut Client, expected: bool) -> Result<()> {

@@ -85,8 +85,7 @@ impl State {
             if !Arc::ptr_eq(&topology, &session.topology) {
                 session.update(|view| view.topology = topology);
             }
-            let search =
-                Search { backends, session: &session, account, enters, until: room_until };
+            let search = Search { backends, session: &session, account, enters, until: room_until };
             let candidates = wanted.candidates(&session, health.is_monitored());
             if candidates.is_empty() {
                 failures.clear();
