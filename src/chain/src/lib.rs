@@ -84,6 +84,7 @@ pub mod lend;
 pub mod live;
 pub mod registry;
 pub mod reply;
+pub mod retry;
 pub mod session;
 pub mod settings;
 pub mod stack;
