@@ -101,7 +101,7 @@ mod tests {
         fs::write(&rules, "b").unwrap();
         let files = || vec![main.clone(), rules.clone()];
         let mut seen = Seen::default();
-        let mut due = |seen: &mut Seen| seen.is_due(&main, files());
+        let due = |seen: &mut Seen| seen.is_due(&main, files());
         assert!(!due(&mut seen) && !due(&mut seen));
         // Written, and written on.
         fs::write(&rules, "bc").unwrap();
