@@ -1,24 +1,39 @@
 //! A chain: two lists of filters, checked, and the stacks made of it.
 
+mod succession;
+
 use crate::{
     Layer, Registry, Stack,
     counters::Family,
     facts::{Fact, FastForward, Target},
-    registry::{Entry, Part, Want},
+    registry::{Built, Entry, Part, Want},
     settings::{Mistake, Mistakes, Settings, suggest},
 };
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+};
 use tower::Layer as _;
 
 /// A configured chain. The first filter of a list is the first to see a command.
 #[derive(Clone, Debug)]
 pub struct Chain {
     name: Arc<str>,
-    session: Vec<Layer>,
-    backend: Vec<Layer>,
-    /// The filters' names, in the order of `session`, then `backend`.
-    filters: Vec<String>,
+    session: Vec<Entered>,
+    backend: Vec<Entered>,
     given: BTreeSet<&'static str>,
+    /// Shared with the chains whose sessions can stay with it.
+    identity: Arc<()>,
+}
+
+/// One filter of a chain.
+#[derive(Clone, Debug)]
+struct Entered {
+    name: String,
+    /// Of its settings, and of the files that they name.
+    print: u64,
+    layer: Layer,
 }
 
 /// One filter of a chain, for people.
@@ -50,8 +65,8 @@ impl Chain {
         }
         let backend = builder.list(settings, "backend", Part::Backend);
         builder.check_wants();
-        let (given, filters) = (builder.known, builder.names);
-        Self { name: Arc::default(), session, backend, filters, given }
+        let given = builder.known;
+        Self { name: Arc::default(), session, backend, given, identity: Arc::default() }
     }
 
     /// As [`Self::new`], from the table's text. The dispatcher's need is not checked: tests put a
@@ -63,9 +78,9 @@ impl Chain {
         let session = builder.list(&settings, "session", Part::Session);
         let backend = builder.list(&settings, "backend", Part::Backend);
         builder.check_wants();
-        let (given, filters) = (builder.known, builder.names);
-        let name = Arc::default();
-        mistakes.into_result(Some(Self { name, session, backend, filters, given }))
+        let given = builder.known;
+        let identity = Arc::default();
+        mistakes.into_result(Some(Self { name: Arc::default(), session, backend, given, identity }))
     }
 
     /// The same chain under its name.
@@ -82,10 +97,13 @@ impl Chain {
 
     /// Its filters, from the client to the servers.
     pub fn filters(&self) -> impl Iterator<Item = Filter<'_>> {
-        let session = self.session.iter().map(|layer| (Part::Session, layer));
-        let backend = self.backend.iter().map(|layer| (Part::Backend, layer));
-        let layers = session.chain(backend).zip(&self.filters);
-        layers.map(|((part, layer), name)| Filter { name, part, layer })
+        let session = self.session.iter().map(|one| (Part::Session, one));
+        let backend = self.backend.iter().map(|one| (Part::Backend, one));
+        session.chain(backend).map(|(part, entered)| Filter {
+            name: &entered.name,
+            part,
+            layer: &entered.layer,
+        })
     }
 
     /// Whether one of its filters attaches the fact of that name.
@@ -101,7 +119,8 @@ impl Chain {
 
     /// What its filters count.
     pub fn counters(&self) -> impl Iterator<Item = &Family> {
-        self.session.iter().chain(&self.backend).flat_map(Layer::counters)
+        let entered = self.session.iter().chain(&self.backend);
+        entered.flat_map(|entered| entered.layer.counters())
     }
 
     /// One session's stack, over whatever dispatches its commands to backends.
@@ -115,8 +134,18 @@ impl Chain {
     }
 }
 
-fn wrap(layers: &[Layer], bottom: Stack) -> Stack {
-    layers.iter().rev().fold(bottom, |inner, layer| layer.layer(inner))
+fn wrap(entered: &[Entered], bottom: Stack) -> Stack {
+    entered.iter().rev().fold(bottom, |inner, entered| entered.layer.layer(inner))
+}
+
+/// Of settings and of files that they name.
+fn print(settings: &Settings, files: &[String]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    settings.print().hash(&mut hasher);
+    for file in files {
+        std::fs::read(file).unwrap_or_default().hash(&mut hasher);
+    }
+    hasher.finish()
 }
 
 struct Builder<'a> {
@@ -124,8 +153,6 @@ struct Builder<'a> {
     mistakes: &'a mut Mistakes,
     /// Facts given by the filters so far: those of the session's list reach the backend's.
     known: BTreeSet<&'static str>,
-    /// The filters that were built, of both lists.
-    names: Vec<String>,
     /// The filters of the `backend` list.
     below: Vec<String>,
     /// What filters of the `session` list want there, each with the mistake that it is to miss it.
@@ -137,11 +164,10 @@ struct Builder<'a> {
 impl<'a> Builder<'a> {
     fn new(registry: &'a Registry, mistakes: &'a mut Mistakes) -> Self {
         let (below, wants, wants_later) = (Vec::new(), Vec::new(), Vec::new());
-        let names = Vec::new();
-        Self { registry, mistakes, known: BTreeSet::new(), names, below, wants, wants_later }
+        Self { registry, mistakes, known: BTreeSet::new(), below, wants, wants_later }
     }
 
-    fn list(&mut self, settings: &Settings, key: &str, part: Part) -> Vec<Layer> {
+    fn list(&mut self, settings: &Settings, key: &str, part: Part) -> Vec<Entered> {
         let entries = settings.tables(key, self.mistakes);
         let layers = entries.iter().filter_map(|settings| self.filter(settings, part)).collect();
         for (_, mistake) in std::mem::take(&mut self.wants_later) {
@@ -150,7 +176,7 @@ impl<'a> Builder<'a> {
         layers
     }
 
-    fn filter(&mut self, settings: &Settings, part: Part) -> Option<Layer> {
+    fn filter(&mut self, settings: &Settings, part: Part) -> Option<Entered> {
         let Some(name) = settings.text("use", self.mistakes) else {
             if !settings.has("use") {
                 let mistake = settings.mistake("which filter? the key `use` is missing");
@@ -175,6 +201,7 @@ impl<'a> Builder<'a> {
         if part == Part::Backend {
             self.below.push(name.clone());
         }
+        let files = self.mistakes.files().len();
         let built = entry.build(&settings.without("use"), self.mistakes, &self.known);
         for Want { filter, what } in built.iter().flat_map(|built| built.wants.clone()) {
             let text = format!("{what} does nothing without the filter {filter}");
@@ -183,10 +210,8 @@ impl<'a> Builder<'a> {
             self.wants_later.push((filter, mistake.hint(hint)));
         }
         self.known.extend(built.as_ref().map_or(entry.gives, |built| built.gives));
-        built.map(|built| {
-            self.names.push(name);
-            built.layer
-        })
+        let print = print(settings, &self.mistakes.files()[files..]);
+        built.map(|Built { layer, .. }| Entered { name, print, layer })
     }
 
     fn check_wants(&mut self) {

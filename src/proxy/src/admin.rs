@@ -11,11 +11,13 @@
 mod chains;
 #[allow(unused_qualifications, reason = "utoipa's macro makes them of a query's type")]
 mod digests;
+mod drain;
 mod guard;
 mod kill;
 mod overview;
 mod page;
 mod probes;
+mod reload;
 mod routes;
 mod servers;
 #[allow(unused_qualifications, reason = "as above")]
@@ -28,12 +30,13 @@ use crate::{
     digests::Digests,
     live::Roll,
     metrics::Metrics,
-    signal::Signal,
+    reload::Reloads,
+    runtime::Live,
 };
 use axum::{Json, extract::State, http::header::CONTENT_TYPE};
-use chain::{Chain, HostgroupId};
+use chain::Chain;
 use serde::Serialize;
-use std::{collections::BTreeSet, net::SocketAddr, sync::Arc, time::Instant};
+use std::{net::SocketAddr, sync::Arc, time::Instant};
 use tokio::{net::TcpListener, sync::Mutex};
 use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
@@ -42,15 +45,12 @@ use utoipa::ToSchema;
 pub(crate) struct Facts {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) backends: Arc<Backends>,
-    pub(crate) listeners: Vec<ListenerStatus>,
+    /// The configuration in use.
+    pub(crate) live: Arc<Live>,
+    pub(crate) reloads: Arc<Reloads>,
     pub(crate) started: Instant,
-    pub(crate) draining: Arc<Signal>,
-    /// Those that sessions begin in.
-    pub(crate) hostgroups: BTreeSet<HostgroupId>,
     /// Locked while servers are asked for `/ready`.
     pub(crate) asking: Mutex<()>,
-    /// All chains of the file.
-    pub(crate) chains: Vec<Chain>,
     pub(crate) ids: Arc<Sessions>,
     pub(crate) roll: Arc<Roll>,
     pub(crate) digests: Option<Arc<Digests>>,
@@ -95,6 +95,25 @@ struct ServerStatus {
     outstanding: u32,
 }
 
+impl Facts {
+    /// Those of the configuration in use.
+    fn chains(&self) -> Vec<Chain> {
+        let world = self.live.world();
+        world.map(|world| world.config.chains.values().cloned().collect()).unwrap_or_default()
+    }
+
+    /// Listeners, as they are now.
+    fn listeners(&self) -> Vec<ListenerStatus> {
+        let Some(world) = self.live.world() else { return Vec::new() };
+        let all = world.doors.iter().zip(&world.config.listeners);
+        let status = all.map(|(door, listener)| ListenerStatus {
+            address: door.local.clone(),
+            chain: listener.chain.clone(),
+        });
+        status.collect()
+    }
+}
+
 /// Serves until `ended` is cancelled.
 pub(crate) async fn serve(
     listener: TcpListener,
@@ -112,7 +131,7 @@ pub(crate) async fn serve(
 async fn metrics(
     State(facts): State<Arc<Facts>>,
 ) -> ([(axum::http::HeaderName, &'static str); 1], String) {
-    for backend in facts.backends.iter() {
+    for backend in facts.backends.all() {
         let (load, gauges) = (&backend.server.load, &backend.metrics);
         gauges.attached.set(load.attached().into());
         gauges.outstanding.set(load.outstanding().into());
@@ -132,12 +151,10 @@ async fn status(State(facts): State<Arc<Facts>>) -> Json<Status> {
 
 impl Status {
     fn of(facts: &Facts) -> Self {
-        let mut servers: Vec<_> = facts.backends.iter().collect();
-        servers.sort_by_key(|backend| backend.server.id);
-        let servers = servers.into_iter().map(|backend| ServerStatus {
+        let servers = facts.backends.iter().map(|backend| ServerStatus {
             hostgroup: backend.hostgroup.0,
             name: backend.server.name.clone(),
-            weight: backend.server.weight,
+            weight: backend.server.weight(),
             state: state_name(backend.server.standing.state()),
             member: backend.server.standing.is_member(),
             attached: backend.server.load.attached(),
@@ -147,9 +164,9 @@ impl Status {
         Self {
             version: env!("CARGO_PKG_VERSION"),
             uptime_seconds: facts.started.elapsed().as_secs(),
-            state: if facts.draining.is_given() { "draining" } else { "running" },
+            state: if facts.live.is_draining() { "draining" } else { "running" },
             sessions: facts.metrics.sessions.get(),
-            listeners: facts.listeners.clone(),
+            listeners: facts.listeners(),
             servers: servers.collect(),
         }
     }

@@ -20,6 +20,7 @@ mod hosts;
 mod listen;
 mod live;
 mod metrics;
+mod reload;
 mod runtime;
 mod session;
 mod signal;
@@ -28,5 +29,6 @@ mod tls;
 mod users;
 mod window;
 
+pub use reload::{Changes, Claim, Control, Inherited, Read, Refused, Reloaded, claim};
 pub use runtime::{Proxy, StartError};
-pub use tls::{Renewal, TlsError};
+pub use tls::TlsError;

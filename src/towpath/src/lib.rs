@@ -6,6 +6,7 @@
 //! | command | module |
 //! |---|---|
 //! | `towpath run FILE` | `serve` |
+//! | `towpath reload`, `towpath drain` | `order`: told to the admin port of the one that runs |
 //! | `towpath check FILE`, `towpath schema` | `check` |
 //! | `towpath explain FILE ... SQL` | `explain` |
 //! | `towpath status`, `sessions`, `top` | `ask`: the admin port of a running proxy; `status`, `sessions`, `top`: how its answers look |
@@ -22,12 +23,15 @@ mod demo;
 mod explain;
 mod log;
 mod notify;
+mod order;
 mod serve;
 mod sessions;
 mod signals;
+mod sockets;
 mod status;
 mod text;
 mod top;
+mod watch;
 
 use cli::{Cli, Command};
 
@@ -36,7 +40,9 @@ use cli::{Cli, Command};
 /// what it needs), 130 interrupted.
 pub fn run(registry: chain::Registry) -> ExitCode {
     match Cli::parse().command {
-        Command::Run { file } => serve::run(&file, &registry),
+        Command::Run(options) => serve::run(&options, registry),
+        Command::Reload(options) => order::reload(&options),
+        Command::Drain(options) => order::drain(&options),
         Command::Check { file } => check::check(&file, &registry),
         Command::Explain(options) => explain::run(&options, &registry),
         Command::Schema => check::schema(&registry),

@@ -56,6 +56,7 @@ mod proxy_protocol;
 mod queries;
 mod ready;
 mod relay;
+mod reload;
 mod rules;
 mod session_commands;
 mod sessions;

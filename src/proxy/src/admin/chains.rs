@@ -80,12 +80,12 @@ pub(super) fn reports(facts: &Facts) -> Vec<ChainReport> {
         name: chain.name().clone(),
         filters: chain.filters().map(|filter| FilterReport::of(chain.name(), &filter)).collect(),
     };
-    facts.chains.iter().map(report).collect()
+    facts.chains().iter().map(report).collect()
 }
 
 pub(super) fn hits(facts: &Facts) -> Vec<RuleReport> {
     let mut reports = Vec::new();
-    for chain in &facts.chains {
+    for chain in &facts.chains() {
         for Filter { layer, .. } in chain.filters().filter(|filter| filter.name == "rules") {
             let counts = layer.counters().iter().filter(|family| family.name() == "rule_hits");
             let hits: HashMap<_, _> = counts.flat_map(|family| family.counts()).collect();

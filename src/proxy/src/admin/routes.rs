@@ -1,11 +1,14 @@
 //! All routes, each with its description.
 
 use super::{
-    Facts, chains, digests,
+    Facts, chains, digests, drain,
     guard::{self, Refusal},
-    kill, overview, page, probes, servers, sessions,
+    kill, overview, page, probes, reload, servers, sessions,
 };
-use axum::{Json, Router, middleware, routing::get};
+use axum::{
+    Json, Router, middleware,
+    routing::{get, post},
+};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use utoipa::{
@@ -52,6 +55,8 @@ pub(super) fn all(facts: Arc<Facts>, ended: &CancellationToken) -> Router {
     let description = move || async move { Json(document.as_ref().clone()) };
     routes
         .route("/openapi.json", get(description))
+        .route("/reload", post(reload::reload))
+        .route("/drain", post(drain::drain))
         .merge(page::files())
         .layer(axum::Extension(overview::Streams::new(ended.clone())))
         .layer(middleware::from_fn_with_state(facts.clone(), guard::stand))

@@ -82,7 +82,7 @@ pub(super) async fn pools(State(facts): State<Arc<Facts>>) -> Json<Vec<PoolRepor
 }
 
 pub(super) fn pool_reports(facts: &Facts) -> Vec<PoolReport> {
-    let report = |backend: &Arc<Backend>| {
+    let report = |backend: Arc<Backend>| {
         let (answered, time) = backend.server.load.answered();
         PoolReport {
             hostgroup: backend.hostgroup.0,

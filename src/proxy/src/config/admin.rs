@@ -12,7 +12,7 @@ use std::{net::IpAddr, path::PathBuf, sync::Arc};
 use wire::auth::Secret;
 
 /// The admin port.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admin {
     /// Where it is.
     pub address: Address,

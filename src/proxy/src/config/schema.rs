@@ -1,8 +1,8 @@
 //! The JSON Schema of the whole file: the tables' types and the filters' settings.
 
 use super::{
-    Backend, Cluster, Events, Hostgroup, Limits, Listener, Log, MonitorTable, Server, Shutdown,
-    Tcp, admin::AdminTable, user::UserTable,
+    Backend, Cluster, Events, Hostgroup, Limits, Listener, Log, MonitorTable, Reload, Server,
+    Shutdown, Tcp, admin::AdminTable, user::UserTable,
 };
 use chain::{Part, Registry};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema, schema_for};
@@ -57,6 +57,9 @@ struct File {
     /// How the proxy ends.
     #[schemars(default)]
     shutdown: Shutdown,
+    /// When the configuration is read again.
+    #[schemars(default)]
+    reload: Reload,
     /// What commands go through: `[chain.NAME]`.
     #[schemars(default)]
     chain: Chains,

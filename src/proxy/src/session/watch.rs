@@ -18,7 +18,7 @@ use wire::command::CommandCode;
 
 /// Who notes commands.
 pub(crate) struct Watchers {
-    pub(crate) slow: Option<SlowLog>,
+    pub(crate) slow: Option<Arc<SlowLog>>,
     pub(crate) digests: Option<Arc<Digests>>,
     pub(crate) events: Option<Arc<EventLog>>,
 }
