@@ -6,6 +6,7 @@ use crate::{
     facts::{Fact, FastForward, Target},
     registry::{Entry, Part, Want},
     settings::{Mistake, Mistakes, Settings, suggest},
+    timed::Timed,
 };
 use std::collections::BTreeSet;
 use tower::Layer as _;
@@ -15,6 +16,8 @@ use tower::Layer as _;
 pub struct Chain {
     session: Vec<Layer>,
     backend: Vec<Layer>,
+    /// Each filter's work is a span of its own.
+    timed: bool,
     given: BTreeSet<&'static str>,
 }
 
@@ -37,7 +40,7 @@ impl Chain {
         let backend = builder.list(settings, "backend", Part::Backend);
         builder.check_wants();
         let given = builder.known;
-        Self { session, backend, given }
+        Self { session, backend, timed: false, given }
     }
 
     /// As [`Self::new`], from the table's text. The dispatcher's need is not checked: tests put a
@@ -50,7 +53,14 @@ impl Chain {
         let backend = builder.list(&settings, "backend", Part::Backend);
         builder.check_wants();
         let given = builder.known;
-        mistakes.into_result(Some(Self { session, backend, given }))
+        mistakes.into_result(Some(Self { session, backend, timed: false, given }))
+    }
+
+    /// The same chain, in which each filter's work is a span `filter` of the crate `tracing`, level
+    /// debug, where it happens inside of a span.
+    #[must_use]
+    pub fn timed(self) -> Self {
+        Self { timed: true, ..self }
     }
 
     /// Whether one of its filters attaches the fact of that name.
@@ -71,17 +81,20 @@ impl Chain {
 
     /// One session's stack, over whatever dispatches its commands to backends.
     pub fn session(&self, dispatch: Stack) -> Stack {
-        wrap(&self.session, dispatch)
+        self.wrap(&self.session, dispatch)
     }
 
     /// One backend connection's stack, within one session.
     pub fn backend(&self, connection: Stack) -> Stack {
-        wrap(&self.backend, connection)
+        self.wrap(&self.backend, connection)
     }
-}
 
-fn wrap(layers: &[Layer], bottom: Stack) -> Stack {
-    layers.iter().rev().fold(bottom, |inner, layer| layer.layer(inner))
+    fn wrap(&self, layers: &[Layer], bottom: Stack) -> Stack {
+        layers.iter().rev().fold(bottom, |inner, layer| match self.timed {
+            true => Stack::new(Timed::new(layer.name(), layer.layer(inner))),
+            false => layer.layer(inner),
+        })
+    }
 }
 
 struct Builder<'a> {
@@ -134,6 +147,7 @@ impl<'a> Builder<'a> {
             self.wants.push((wanted, mistake.hint(hint)));
         }
         self.wants_later.retain(|(wanted, _)| *wanted != name);
+        let filter_name = name.clone();
         if part == Part::Backend {
             self.below.push(name);
         }
@@ -144,8 +158,10 @@ impl<'a> Builder<'a> {
             let hint = format!("put {{ use = {filter:?} }} below this one, above `route`");
             self.wants_later.push((filter, mistake.hint(hint)));
         }
+        let entry_name =
+            self.registry.iter().map(|(known, _)| known).find(|known| *known == filter_name);
         self.known.extend(built.as_ref().map_or(entry.gives, |built| built.gives));
-        built.map(|built| built.layer)
+        built.map(|built| built.layer.named(entry_name.unwrap_or_default()))
     }
 
     fn check_wants(&mut self) {

@@ -28,6 +28,7 @@ pub type Calling = Pin<Box<dyn Future<Output = Result<Reply>> + Send>>;
 pub struct Layer {
     wrap: Arc<dyn Fn(Stack) -> Stack + Send + Sync>,
     counters: Vec<Family>,
+    name: &'static str,
 }
 
 impl Stack {
@@ -68,7 +69,7 @@ impl Layer {
         }
         let layer = layer.expect("only a layer of this type has been taken out");
         let wrap = Arc::new(move |below| Stack(Box::new(layer.layer(below))));
-        Self { wrap, counters: Vec::new() }
+        Self { wrap, counters: Vec::new(), name: "" }
     }
 
     /// The same, with counters that the admin port shows.
@@ -76,6 +77,16 @@ impl Layer {
     pub fn counting(mut self, families: impl IntoIterator<Item = Family>) -> Self {
         self.counters.extend(families);
         self
+    }
+
+    /// The same, of the filter with this name.
+    pub(crate) fn named(self, name: &'static str) -> Self {
+        Self { name, ..self }
+    }
+
+    /// The filter's name in its chain; empty outside of one.
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
     }
 
     /// What it counts.

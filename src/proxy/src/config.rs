@@ -16,6 +16,7 @@ mod proxy_protocol;
 mod schema;
 mod tables;
 mod tcp;
+mod telemetry;
 mod user;
 
 #[cfg(test)]
@@ -32,6 +33,7 @@ pub use tables::{
     ServerWord, Shutdown,
 };
 pub use tcp::Tcp;
+pub use telemetry::{Otlp, OtlpProtocol, ParentSource, QueryText, Trace, TraceLevel};
 pub use user::{Account, Require, User};
 
 use chain::{Chain, Registry, Topology, settings::Mistakes};
@@ -44,6 +46,10 @@ pub struct Config {
     pub admin: Admin,
     /// What is logged.
     pub log: Log,
+    /// Where traces and metrics are sent.
+    pub otlp: Otlp,
+    /// Which commands are traced.
+    pub trace: Trace,
     /// Bounds on what clients can take.
     pub limits: Limits,
     /// Connections to servers.

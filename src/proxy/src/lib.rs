@@ -21,8 +21,10 @@ mod runtime;
 mod session;
 mod signal;
 mod stream;
+pub mod telemetry;
 mod tls;
 mod users;
 
+pub use metrics::table::table as metrics_table;
 pub use runtime::{Proxy, StartError};
 pub use tls::{Renewal, TlsError};

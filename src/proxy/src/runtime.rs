@@ -25,6 +25,7 @@ use crate::{
         slow::SlowLog,
     },
     signal::Signal,
+    telemetry::{Telemetry, TelemetryError},
     tls::{Renewal, TlsError, renewal},
     users::Users,
 };
@@ -48,6 +49,7 @@ pub struct Proxy {
     shutdown: config::Shutdown,
     monitor: config::Monitor,
     renewal: Arc<Renewal>,
+    telemetry: Telemetry,
 }
 
 /// Why a proxy cannot start.
@@ -59,6 +61,9 @@ pub enum StartError {
     /// TLS of a listener or towards a server cannot be set up.
     #[error("{0}: {1}")]
     Tls(String, TlsError),
+    /// Nothing can be told to the collector.
+    #[error(transparent)]
+    Telemetry(#[from] TelemetryError),
 }
 
 /// One listener.
@@ -96,7 +101,18 @@ impl Proxy {
     ///
     /// The first thing that cannot be had; sockets bound by then are closed again.
     pub async fn bind(config: Config) -> Result<Self, StartError> {
-        let metrics = Metrics::new(CountedByFilters::of(&config.chains));
+        let telemetry = Telemetry::new(&config)?;
+        Self::bind_with(config, telemetry).await
+    }
+
+    /// As [`Self::bind`], with what was made of the same configuration so that the log could be
+    /// told of it.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub async fn bind_with(config: Config, telemetry: Telemetry) -> Result<Self, StartError> {
+        let metrics = Metrics::new(CountedByFilters::of(&config.chains), &telemetry.spans());
         let topology = Arc::new(topology(&config));
         let health = Health::new(&config, &topology, &metrics.health);
         let backends = Arc::new(backends(&config, &topology, &metrics, health)?);
@@ -131,6 +147,7 @@ impl Proxy {
             let entrance = Arc::new(entrance.map_err(at)?);
             // The configuration has been checked: the chain is there.
             let Some(chain) = config.chains.get(&listener.chain).cloned() else { continue };
+            let chain = if telemetry.times_filters() { chain.timed() } else { chain };
             let context = Arc::new(Context {
                 shared: Arc::new(Shared {
                     chain,
@@ -146,6 +163,7 @@ impl Proxy {
                     .unwrap_or(usize::MAX),
                 max_statements: config.limits.max_prepared_statements,
                 wait_timeout: config.limits.wait_timeout,
+                tracing: telemetry.tracing(),
                 slow: slow.clone(),
                 draining: common.draining.clone(),
             });
@@ -170,7 +188,7 @@ impl Proxy {
         };
         let renewal = Arc::default();
         let Config { shutdown, monitor, .. } = config;
-        Ok(Self { doors, admin, facts, common, shutdown, monitor, renewal })
+        Ok(Self { doors, admin, facts, common, shutdown, monitor, renewal, telemetry })
     }
 
     /// The listeners' addresses as bound, in the configuration's order: port 0 has become a real
@@ -193,11 +211,12 @@ impl Proxy {
     /// Serves clients until `stop` is cancelled, then lets commands and transactions end, for at
     /// most the configured grace.
     pub async fn serve(self, stop: CancellationToken) {
-        let Self { doors, admin, facts, common, shutdown, monitor, renewal } = self;
+        let Self { doors, admin, facts, common, shutdown, monitor, renewal, telemetry } = self;
         let backends = facts.backends.clone();
+        let report = telemetry.begin(common.metrics.clone(), backends.clone());
         let ended = CancellationToken::new();
         let admin = tokio::spawn(admin::serve(admin, facts, ended.clone()));
-        let tidying = tokio::spawn(tidy(backends.clone()));
+        let tidying = tokio::spawn(tidy(backends.clone(), common.metrics.clone()));
         let mut watching = monitor::watch(&backends, &monitor);
         let watched = doors.iter().filter_map(|door| door.entrance.tls.clone()).collect();
         let needy = doors.iter().find(|door| {
@@ -230,6 +249,7 @@ impl Proxy {
         for link in backends.iter().flat_map(|backend| backend.close()) {
             link.quit().await;
         }
+        report.end().await;
         ended.cancel();
         let _ = admin.await;
         tracing::info!("stopped");
@@ -315,11 +335,12 @@ fn entrance(
     })
 }
 
-/// Closes idle connections that are not to be used any more, for ever.
-async fn tidy(backends: Arc<Backends>) {
+/// Closes idle connections that are not to be used any more, and moves quantiles on, for ever.
+async fn tidy(backends: Arc<Backends>, metrics: Arc<Metrics>) {
     let mut interval = tokio::time::interval(TIDY_INTERVAL);
     loop {
         interval.tick().await;
+        metrics.turn(Instant::now());
         for link in backends.iter().flat_map(|backend| backend.tidy()) {
             link.quit().await;
         }

@@ -9,6 +9,7 @@ use crate::{check, log};
 use anyhow::Result;
 use proxy::Proxy;
 use proxy::config::Config;
+use proxy::telemetry::Telemetry;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::path::Path;
 use std::process::ExitCode;
@@ -37,12 +38,15 @@ pub(crate) fn run(file: &Path, registry: &chain::Registry) -> ExitCode {
 
 /// Serves until `stop` is cancelled and the sessions have ended, at most for the configured grace.
 pub(crate) async fn serve(config: Config, stop: CancellationToken) -> Result<()> {
-    bind(config).await?.serve(stop).await;
+    bind(config, None).await?.serve(stop).await;
     Ok(())
 }
 
-async fn bind(config: Config) -> Result<Proxy> {
-    let proxy = Proxy::bind(config).await?;
+async fn bind(config: Config, telemetry: Option<Telemetry>) -> Result<Proxy> {
+    let proxy = match telemetry {
+        Some(telemetry) => Proxy::bind_with(config, telemetry).await?,
+        None => Proxy::bind(config).await?,
+    };
     // What wants to know when it is ready waits for these lines, or connects.
     for address in proxy.addresses() {
         tracing::info!(%address, "listening");
@@ -52,10 +56,11 @@ async fn bind(config: Config) -> Result<Proxy> {
 }
 
 fn until_signalled(config: Config) -> Result<()> {
-    log::to_stderr(&config.log)?;
     Runtime::new()?.block_on(async {
+        let telemetry = Telemetry::new(&config)?;
+        log::to_stderr(&config.log, &telemetry)?;
         let stop = signals::stop(Second::Exits)?;
-        let proxy = bind(config).await?;
+        let proxy = bind(config, Some(telemetry)).await?;
         let manager = Arc::new(Manager::from_env());
         signals::on_hangup(proxy.renewal(), manager.clone())?;
         manager.ready();

@@ -1,7 +1,10 @@
 //! The bottom of the backend stack: one connection to a server.
 
 use super::{Backend, connect::Vendor, dedicated::Dedicated, link::Link, schema, tally::Change};
-use crate::buffer::{poll_chunk, poll_write_all};
+use crate::{
+    buffer::{poll_chunk, poll_write_all},
+    telemetry::{Leg, Trail},
+};
 use bytes::{Bytes, BytesMut};
 use chain::{
     Body, Command, End, Error, Frame, Origin, Reply, Result, Stack, Upload,
@@ -122,6 +125,7 @@ async fn exchange(mut wire: Loan<Wire>, command: Command) -> Result<Reply> {
     let link = wire.link()?;
     link.backend.metrics.commands.inc();
     let in_use = InUse::command(link.backend.server.clone());
+    let leg = command.trail::<Trail>().map(|trail| trail.sent(&command, link));
     let capabilities = command.session().capabilities;
     let packets = command.packets();
     let Link { io, leash, .. } = link;
@@ -143,6 +147,9 @@ async fn exchange(mut wire: Loan<Wire>, command: Command) -> Result<Reply> {
         link.counts(change, &End::default());
         wire.state = if sent.is_ok() { State::Clean } else { State::Broken };
         sent.map_err(lost)?;
+        if let Some(leg) = leg {
+            leg.ended(None);
+        }
         return Ok(Reply::new(Body::end(End::default())));
     }
     // A server that refuses a command may say why and close before it has read all of it: what it
@@ -158,6 +165,7 @@ async fn exchange(mut wire: Loan<Wire>, command: Command) -> Result<Reply> {
         next: None,
         upload: None,
         ended: false,
+        leg,
         _in_use: in_use,
     };
     let first = poll_fn(|cx| stream.poll_frame(cx)).await;
@@ -209,6 +217,8 @@ struct ReplyStream {
     next: Option<Frame>,
     upload: Option<Uploading>,
     ended: bool,
+    /// The command is traced.
+    leg: Option<Leg>,
     _in_use: InUse,
 }
 
@@ -256,6 +266,9 @@ impl ReplyStream {
             let Some(chunk) = chunk else {
                 return Poll::Ready(Err(lost(io::ErrorKind::UnexpectedEof.into())));
             };
+            if let Some(leg) = &mut self.leg {
+                leg.heard();
+            }
             if let Some(frame) = self.scan(chunk)? {
                 return Poll::Ready(Ok(frame));
             }
@@ -321,6 +334,9 @@ impl ReplyStream {
             session_state: Bytes::copy_from_slice(state),
         };
         self.ended = true;
+        if let Some(leg) = self.leg.take() {
+            leg.ended(end.error);
+        }
         self.wire.state = State::Clean;
         if let Some(link) = &mut self.wire.link {
             link.schema.follow(&end, self.capabilities, self.names_schema);
