@@ -35,7 +35,7 @@ pub(crate) fn place(command: &Command, mode: &mut AccessMode) -> (Place, &'stati
     if !command.session().status().contains(Status::AUTOCOMMIT) {
         return (Primary, "autocommit is off");
     }
-    if command.fact::<Tied>().is_some_and(|tied| tied.0) {
+    if command.fact::<Tied>().is_some_and(|tied| tied.by.is_some()) {
         return (Primary, "it leaves state on its connection");
     }
     match command.code() {

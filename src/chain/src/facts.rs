@@ -3,6 +3,7 @@
 //! Filters never import one another. One attaches a fact to the message, others read it, and both
 //! depend only on the type defined here. A fact has one writer.
 
+mod adopted;
 mod affinity;
 mod executed;
 mod explain;
@@ -13,6 +14,7 @@ mod pin;
 mod rules;
 mod statement;
 
+pub use adopted::{Adopted, Renewal};
 pub use affinity::{Affinity, StickyMode, key_hash};
 pub use executed::Executed;
 pub use explain::{Explain, Note};

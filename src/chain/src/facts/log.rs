@@ -107,11 +107,16 @@ pub enum Expected {
     },
 }
 
-/// Whether the connection that runs this command has state from now on that no other one can be
-/// given. On a command only where that may change. Writer: `session-commands`; readers: `route`, and
-/// the dispatcher.
+/// What ties the session to the connection that runs this command, from now on: state that no other
+/// one can be given. On a command only where that may change. Writer: `session-commands`; readers:
+/// `route`, and the dispatcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tied(pub bool);
+pub struct Tied {
+    /// What it is, for people; `None`: nothing any more.
+    pub by: Option<&'static str>,
+    /// It ends with this command, unless that fails.
+    pub ends: bool,
+}
 
 impl LogEntry {
     /// An entry of which no more is known than what a server must answer.

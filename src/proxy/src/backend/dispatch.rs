@@ -212,8 +212,8 @@ impl State {
             one.head = command.fact::<SessionLog>().map_or(one.head, again::head);
             *last = Some(one.target.server.id);
             match command.fact::<Tied>() {
-                Some(Tied(true)) => one.tied = true,
-                Some(Tied(false)) => held.iter_mut().for_each(|held| held.tied = false),
+                Some(Tied { by: Some(_), .. }) => one.tied = true,
+                Some(Tied { by: None, .. }) => held.iter_mut().for_each(|held| held.tied = false),
                 None => {}
             }
         }
