@@ -73,7 +73,6 @@ impl Tracing {
                 parent: None,
                 "command",
                 otel.kind = "server",
-                otel.name = tracing::field::Empty,
             ),
         };
         if let Some(parent) = &parent {

@@ -35,13 +35,14 @@ pub(super) fn tell(
     let over = record.time(record.over.unwrap_or(record.began.1));
     let context = match live {
         Some(live) => {
-            live.record("otel.name", &*texts.summary);
+            let context = live.context();
+            context.span().update_name(texts.summary.clone());
             attributes.into_iter().for_each(|it| live.set_attribute(it.key, it.value));
             live.set_status(status);
             for Event { name, timestamp, .. } in events(record) {
                 live.add_event_with_timestamp(name, timestamp, Vec::new());
             }
-            live.context()
+            context
         }
         None => {
             let above = Context::new();
