@@ -7,11 +7,12 @@ mod variables;
 
 use crate::{
     log::Entry,
+    predict::Evidence,
     ties::{Cause, Change},
 };
 use bytes::Bytes;
 use sql::session::Cell;
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 pub(crate) use variables::Variables;
 
@@ -45,6 +46,8 @@ pub(crate) struct Plan {
     pub(crate) fetches: Option<u32>,
     /// The statement that it gives a cursor, if the server does.
     pub(crate) opens_cursor: Option<u32>,
+    /// Of the one entry that it becomes.
+    pub(crate) witness: Option<Arc<Evidence>>,
 }
 
 /// What earlier commands have left, for reading the next.
@@ -70,6 +73,12 @@ impl Plan {
             && self.opens_cursor.is_none()
             && !self.resets
             && !self.sets_last_insert_id
+    }
+
+    /// Whether all that it does is in the log if it succeeds.
+    pub(crate) fn is_logged(&self) -> bool {
+        let logged = self.prepares.is_some() || !self.entries.is_empty();
+        logged && self.unlogged.is_empty() && self.ties.is_empty() && !self.several
     }
 
     /// What the connection that runs it has afterwards that no other has, for people.
@@ -105,8 +114,15 @@ impl Plan {
 
     /// Whether only one connection has what is in the cell, or will have by then.
     fn is_local(&self, cell: &Cell, known: &Known<'_>) -> bool {
+        let own = Known { local: &self.local, ..*known };
+        own.is_local(cell) || known.is_local(cell)
+    }
+}
+
+impl Known<'_> {
+    /// Whether only one connection has what is in the cell.
+    fn is_local(&self, cell: &Cell) -> bool {
         let any = matches!(cell, Cell::User(_));
-        let mut all = self.local.iter().chain(known.local);
-        all.any(|local| local == cell || any && *local == Cell::Anything)
+        self.local.iter().any(|local| local == cell || any && *local == Cell::Anything)
     }
 }
