@@ -8,13 +8,13 @@ use tracing::{Instrument, Span};
 /// A filter with what is below it. Each call is a span, inside of whatever span there is.
 #[derive(Debug)]
 pub(crate) struct Timed {
-    name: &'static str,
+    name: Box<str>,
     inner: Stack,
 }
 
 impl Timed {
-    pub(crate) fn new(name: &'static str, inner: Stack) -> Self {
-        Self { name, inner }
+    pub(crate) fn new(name: &str, inner: Stack) -> Self {
+        Self { name: name.into(), inner }
     }
 }
 
@@ -31,7 +31,7 @@ impl Service<Command> for Timed {
         if Span::current().is_none() {
             return self.inner.call(command);
         }
-        let span = tracing::debug_span!("filter", otel.name = self.name);
+        let span = tracing::debug_span!("filter", otel.name = &*self.name);
         let calling = span.in_scope(|| self.inner.call(command));
         Box::pin(calling.instrument(span))
     }

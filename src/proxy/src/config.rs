@@ -13,6 +13,7 @@ mod load;
 mod monitor;
 mod part;
 mod proxy_protocol;
+mod reload;
 mod schema;
 mod tables;
 mod tcp;
@@ -27,6 +28,7 @@ pub use cluster::Cluster;
 pub use limits::Limits;
 pub use monitor::{Monitor, MonitorTable};
 pub use proxy_protocol::{Network, ProxyProtocol};
+pub use reload::Reload;
 pub use tables::{
     Admin, AuthPlugin, Backend, ClientCertificate, Compression, Hostgroup, Listener, ListenerTls,
     ListenerTlsMode, Log, LogFormat, LoginBy, Server, ServerCompression, ServerTls, ServerTlsMode,
@@ -37,7 +39,10 @@ pub use telemetry::{Otlp, OtlpProtocol, ParentSource, QueryText, Trace, TraceLev
 pub use user::{Account, Require, User};
 
 use chain::{Chain, Registry, Topology, settings::Mistakes};
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 /// A configuration that was found good: passwords read, paths absolute, names resolved.
 #[derive(Debug)]
@@ -72,6 +77,10 @@ pub struct Config {
     pub hostgroups: Vec<Hostgroup>,
     /// By name. Every listener's chain is there.
     pub chains: BTreeMap<String, Chain>,
+    /// When the configuration is read again.
+    pub reload: Reload,
+    /// All files that it was read from but certificates.
+    pub files: Vec<PathBuf>,
 }
 
 impl Config {
@@ -104,7 +113,7 @@ impl Config {
 
     /// The servers, as filters see them.
     pub fn topology(&self) -> Topology {
-        crate::runtime::topology(self)
+        crate::runtime::alone(self)
     }
 
     /// How many of each there are, for people.

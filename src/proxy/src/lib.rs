@@ -17,6 +17,7 @@ mod greeter;
 mod hosts;
 mod listen;
 mod metrics;
+mod reload;
 mod runtime;
 mod session;
 mod signal;
@@ -26,5 +27,6 @@ mod tls;
 mod users;
 
 pub use metrics::table::table as metrics_table;
+pub use reload::{Changes, Claim, Control, Inherited, Read, Refused, Reloaded, claim};
 pub use runtime::{Proxy, StartError};
-pub use tls::{Renewal, TlsError};
+pub use tls::TlsError;

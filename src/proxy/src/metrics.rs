@@ -228,7 +228,7 @@ impl Metrics {
 
     /// Looks at what is not counted but measured, then gives everything as [`Self::render`] does.
     pub(crate) fn scrape(&self, backends: &Backends) -> String {
-        for backend in backends.iter() {
+        for backend in backends.all() {
             let (load, gauges) = (&backend.server.load, &backend.metrics);
             gauges.attached.set(load.attached().into());
             gauges.outstanding.set(load.outstanding().into());
@@ -237,6 +237,12 @@ impl Metrics {
         let tasks = tokio::runtime::Handle::current().metrics().num_alive_tasks();
         self.tasks.set(i64::try_from(tasks).unwrap_or(i64::MAX));
         self.render()
+    }
+
+    /// Shows a server no more: the configuration names it no more, and nobody uses it.
+    pub(crate) fn forget(&self, hostgroup: HostgroupId, name: &str) {
+        self.backends.forget(hostgroup.0, name);
+        self.health.forget(hostgroup, name);
     }
 
     /// Everything in Prometheus' text format (OpenMetrics 1.0).

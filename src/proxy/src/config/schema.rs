@@ -1,7 +1,7 @@
 //! The JSON Schema of the whole file: the tables' types and the filters' settings.
 
 use super::{
-    Admin, Backend, Cluster, Hostgroup, Limits, Listener, Log, MonitorTable, Otlp, Server,
+    Admin, Backend, Cluster, Hostgroup, Limits, Listener, Log, MonitorTable, Otlp, Reload, Server,
     Shutdown, Tcp, Trace, user::UserTable,
 };
 use chain::{Part, Registry};
@@ -60,6 +60,9 @@ struct File {
     /// How the proxy ends.
     #[schemars(default)]
     shutdown: Shutdown,
+    /// When the configuration is read again.
+    #[schemars(default)]
+    reload: Reload,
     /// What commands go through: `[chain.NAME]`.
     #[schemars(default)]
     chain: Chains,

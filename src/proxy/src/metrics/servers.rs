@@ -106,6 +106,7 @@ impl Kind {
 }
 
 /// The metrics of one server of one hostgroup.
+#[derive(Clone)]
 pub(crate) struct ServerMetrics {
     pub(crate) commands: Counter,
     /// Replies to clients' commands that were an ERR.
@@ -218,6 +219,21 @@ impl BackendFamilies {
         registry.register_collector(Box::new(self.durations.clone()));
     }
 
+    pub(super) fn forget(&self, hostgroup: u32, name: &str) {
+        let server = name.to_owned();
+        let labels = ServerLabels { hostgroup, server: server.clone() };
+        self.commands.remove(&labels);
+        self.errors.remove(&labels);
+        self.outstanding.remove(&labels);
+        for result in ["ok", "failed"] {
+            self.connects.remove(&ConnectLabels { hostgroup, server: server.clone(), result });
+        }
+        for state in ["attached", "idle"] {
+            self.connections.remove(&StateLabels { hostgroup, server: server.clone(), state });
+        }
+        self.durations.forget(hostgroup, name);
+    }
+
     pub(super) fn server(&self, hostgroup: u32, name: &str) -> ServerMetrics {
         let server = name.to_owned();
         let labels = ServerLabels { hostgroup, server: server.clone() };
@@ -276,6 +292,11 @@ impl Durations {
         let made = Arc::new(Latencies { hostgroup, server: name.to_owned(), kinds });
         all.push(made.clone());
         made
+    }
+
+    fn forget(&self, hostgroup: u32, name: &str) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|it| it.hostgroup != hostgroup || it.server != name);
     }
 
     fn all(&self) -> Vec<Arc<Latencies>> {

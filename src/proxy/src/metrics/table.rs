@@ -8,7 +8,9 @@ use std::{fmt::Write, time::Duration};
 /// All metrics that a proxy of this configuration has, as a Markdown table: name, type, labels and
 /// what it says, in the order in which the admin port gives them.
 pub fn table(config: &Config) -> String {
-    let metrics = Metrics::new(CountedByFilters::of(&config.chains), &Spans::default());
+    let counted = CountedByFilters::default();
+    counted.replace(&config.chains);
+    let metrics = Metrics::new(counted, &Spans::default());
     // Families show their labels once there is something in them.
     let server = metrics.server(HostgroupId(0), "db1");
     server.answered(Kind::Read, Duration::from_millis(1), false);

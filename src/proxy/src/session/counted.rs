@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 pub(super) struct Counted<'a> {
     context: &'a Context,
     kind: Kind,
-    server: Option<&'a Backend>,
+    server: Option<Arc<Backend>>,
 }
 
 impl<'a> Counted<'a> {
@@ -21,17 +21,15 @@ impl<'a> Counted<'a> {
 
     /// Notes who has answered it.
     pub(super) fn served(&mut self, reply: &Reply) {
-        let served = reply
-            .fact()
-            .and_then(|ServedBy(target)| self.context.shared.backends.get(&target.server));
-        self.server = served.map(Arc::as_ref);
+        let backends = &self.context.shared.backends;
+        self.server = reply.fact().and_then(|ServedBy(target)| backends.get(&target.server));
     }
 
     /// Counts it: its reply has gone out.
     pub(super) fn took(&self, took: Duration, failed: bool, sent: u64) {
         self.context.metrics.took(took);
         self.context.metrics.sent.inc_by(sent);
-        if let Some(server) = self.server {
+        if let Some(server) = &self.server {
             server.metrics.answered(self.kind, took, failed);
         }
     }
