@@ -5,7 +5,7 @@ use bytes::{Bytes, BytesMut};
 use chain::{
     Answer, Body, Chain, Command, End, Hostgroup, HostgroupId, Registry, Reply, Server, Session,
     Topology,
-    facts::{LogEntry, ServedBy, SessionLog, Target, Verdict},
+    facts::{LogEntry, Multiplex, RuleVerdict, ServedBy, SessionLog, Target, Verdict},
     testing::{self, Client, Log},
     topology::ServerState,
 };
@@ -13,6 +13,7 @@ use std::sync::{
     Arc, Mutex,
     atomic::{AtomicUsize, Ordering::Relaxed},
 };
+use tower::util::MapRequestLayer;
 use wire::{
     capability::Capabilities, command::CommandCode, err::ErrPacket, ok::OkPacket,
     packet::put_packet, session_state::Tracker, status::Status,
@@ -46,9 +47,10 @@ impl World {
         let registry = Registry::default()
             .with::<testing::Statements>()
             .with::<session_commands::Factory>()
+            .with_layer("rules", ruled)
             .with_layer("catch-up", testing::passes);
         let text = format!(
-            "session = [{{ use = 'parse' }}, {{ use = 'session-commands', mode = 'predict'{settings} }}]
+            "session = [{{ use = 'parse' }}, {{ use = 'rules' }}, {{ use = 'session-commands', mode = 'predict'{settings} }}]
              backend = [{{ use = 'catch-up' }}]"
         );
         let servers: Vec<_> = ["a", "b"]
@@ -123,6 +125,20 @@ impl World {
         let counts = counters.flat_map(|family| family.counts());
         counts.filter(|(name, _)| name == what).map(|(_, count)| count).sum()
     }
+}
+
+/// Stands for `rules`: texts with these words are to be seen below.
+fn ruled(_: testing::Nothing) -> Result<MapRequestLayer<fn(Command) -> Command>, tower::BoxError> {
+    Ok(MapRequestLayer::new(|command| {
+        let text = testing::text(&command);
+        let verdict = RuleVerdict {
+            switch_to_fast_forward: text.contains("fast"),
+            mirror: text.contains("mirror").then_some(HostgroupId(1)),
+            multiplex: text.contains("pin").then_some(Multiplex::Pin),
+            ..RuleVerdict::default()
+        };
+        command.with(verdict)
+    }))
 }
 
 fn ok(packet: OkPacket) -> Answer {
@@ -243,6 +259,17 @@ fn only_session_commands_are_asked_for() {
         let world = World::new("");
         assert_eq!((world.run(text), world.run(text)), (5, 0), "{text}");
     }
+}
+
+#[test]
+fn what_others_are_to_see_goes_down() {
+    for text in ["SET @fast = 1", "SET @mirror = 1", "SET @pin = 1"] {
+        let world = World::new("");
+        assert_eq!((world.run(text), world.run(text)), (5, 5), "{text}");
+    }
+    let mut world = World::new("");
+    world.session.update(|view| view.fast_forward = true);
+    assert_eq!((world.run(SET), world.run(SET)), (5, 5));
 }
 
 #[test]
