@@ -375,3 +375,30 @@ fn a_server_counts_once_for_each_entry() {
     world.connect().query(SET).expect("an answer");
     assert_eq!(world.log.take().len(), 1, "two of five");
 }
+
+/// What the session has set before is part of what the reply depends on, if it can be.
+#[test]
+fn what_was_set_before_counts() {
+    let world = World::new("");
+    let after = |before: &str, text: &str| {
+        (0..5)
+            .filter(|_| {
+                let mut client = world.connect();
+                client.query(before).expect("an answer");
+                world.log.take();
+                client.query(text).expect("an answer");
+                !world.log.take().is_empty()
+            })
+            .count()
+    };
+    assert_eq!((world.run(SET), world.run(SET)), (5, 0));
+    assert_eq!(after("SET NAMES latin1", SET), 5);
+    assert_eq!(after("SET NAMES latin1", SET), 0);
+    assert_eq!(after("SET sql_mode = 'ANSI'", SET), 5);
+    assert_eq!(after("SET @a = 1", SET), 0, "it does not show");
+    assert_eq!(after("SET @a = 1", "SET @b = @a + 1"), 5);
+    assert_eq!(after("SET @a = 1", "SET @b = @a + 1"), 0);
+    assert_eq!(after("SET @a = 'x'", "SET @b = @a + 1"), 5, "it reads that");
+    assert_eq!(after("SET nobody_knows = 1", SET), 5);
+    assert_eq!(after("SET nobody_knows = 1", SET), 5, "nobody knows what that was");
+}
