@@ -128,8 +128,10 @@ impl World {
     }
 }
 
+type Rules = MapRequestLayer<fn(Command) -> Command>;
+
 /// Stands for `rules`: texts with these words are to be seen below.
-fn ruled(_: testing::Nothing) -> Result<MapRequestLayer<fn(Command) -> Command>, tower::BoxError> {
+fn ruled(_: testing::Nothing) -> Result<Rules, tower::BoxError> {
     Ok(MapRequestLayer::new(|command| {
         let text = testing::text(&command);
         let verdict = RuleVerdict {
