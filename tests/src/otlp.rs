@@ -165,7 +165,7 @@ impl TraceService for Taken {
     ) -> Result<Response<ExportTraceServiceResponse>, Status> {
         self.key(request.metadata().get("authorization").and_then(|key| key.to_str().ok()));
         self.lock().traces.push(request.into_inner());
-        Ok(Response::default())
+        Ok(Response::new(ExportTraceServiceResponse::default()))
     }
 }
 
@@ -176,7 +176,7 @@ impl MetricsService for Taken {
         request: Request<ExportMetricsServiceRequest>,
     ) -> Result<Response<ExportMetricsServiceResponse>, Status> {
         self.lock().metrics.push(request.into_inner());
-        Ok(Response::default())
+        Ok(Response::new(ExportMetricsServiceResponse::default()))
     }
 }
 
