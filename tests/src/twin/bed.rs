@@ -1,0 +1,167 @@
+//! Servers, accounts and data for random sessions.
+
+use super::{
+    generator::Plan,
+    script::Script,
+    session::{Said, say},
+    witness::{self, Logs},
+};
+use crate::{Client, Login, Proxy, Setup, Throwaway, Vendor, wait};
+use anyhow::{Context, Result};
+use wire::Capabilities;
+
+/// A primary with two replicas of one's own, a direct connection's twin.
+#[derive(Debug)]
+pub struct Bed {
+    /// The servers.
+    pub servers: Throwaway,
+    /// What scripts log in with; see [`Plan`].
+    pub logins: Vec<Login>,
+    /// What COM_CHANGE_USER goes to.
+    pub accounts: Vec<Login>,
+    logs: Logs,
+    /// One session as the account with all privileges, on the primary.
+    admin: Client,
+}
+
+/// Logins from this one on may send several statements in one text.
+const SEVERAL_FROM: usize = 3;
+
+impl Bed {
+    /// Starts the servers and gives them accounts and data.
+    pub fn start(vendor: Vendor) -> Result<Self> {
+        let servers = Throwaway::start_watched(vendor)?;
+        let mut admin = servers.cluster.direct()?;
+        for statement in DATA {
+            admin.must(statement)?;
+        }
+        let (first, second) = (Login::new("twin_1", "one"), Login::new("twin_2", "two"));
+        let trackers = Capabilities::SESSION_TRACK;
+        let logins = vec![
+            first.clone().schema("twin_a"),
+            first.clone().schema("twin_a").with(trackers),
+            first.clone().with(trackers).without(Capabilities::DEPRECATE_EOF),
+            first.clone().with(trackers.union(Capabilities::MULTI_STATEMENTS)),
+        ];
+        debug_assert!(SEVERAL_FROM < logins.len());
+        let accounts = vec![first.schema("twin_a"), second.clone().schema("twin_b"), second];
+        for address in &servers.cluster.addresses {
+            wait::until("replication", || {
+                let Ok(mut client) = Client::connect(address, &accounts[1]) else {
+                    return Ok(None);
+                };
+                let found = client.query("SELECT COUNT(*) FROM twin_a.last_made")?;
+                Ok(found.error().is_none().then_some(()))
+            })?;
+        }
+        let logs = Logs::new((1..=3).map(|node| servers.log_file(node)))?;
+        Ok(Self { servers, logins, accounts, logs, admin })
+    }
+
+    /// What scripts for these servers are like.
+    pub fn plan(&self, split: bool) -> Plan {
+        Plan {
+            vendor: self.servers.cluster.vendor,
+            split,
+            logins: self.logins.len(),
+            several_from: SEVERAL_FROM,
+            accounts: self.accounts.len(),
+        }
+    }
+
+    /// A proxy with this chain.
+    pub fn proxy(&self, chain: &str) -> Result<Proxy> {
+        let setup = Setup::of(&self.servers.cluster).user("twin_1", "one").user("twin_2", "two");
+        setup.append(chain).start()
+    }
+
+    /// Runs `script` directly and through `proxy`; what differs, for a person.
+    ///
+    /// # Errors
+    /// The script could not begin.
+    pub fn difference(&mut self, proxy: &Proxy, script: &Script) -> Result<Option<String>> {
+        self.tidy(script)?;
+        let direct = &self.servers.cluster.addresses[0];
+        let (direct, _) = say(direct, &self.logins, &self.accounts, script).context("directly")?;
+        let left = self.left(script)?;
+        self.tidy(script)?;
+        self.logs.forget()?;
+        let said = say(&proxy.address, &self.logins, &self.accounts, script);
+        let (proxied, _) = said.context("through the proxy")?;
+        let own = self.admin.greeting.thread_id;
+        let lines = self.logs.take()?;
+        let left_there = self.left(script)?;
+        if let Some(difference) = compare(&direct, &proxied) {
+            return Ok(Some(difference));
+        }
+        if left != left_there {
+            return Ok(Some(format!("rows directly {left:?}\n  proxied {left_there:?}")));
+        }
+        let lines: Vec<_> =
+            lines.into_iter().filter(|line| (line.node, line.connection) != (1, own)).collect();
+        Ok(witness::check(script, &lines).err().map(|error| error.to_string()))
+    }
+
+    /// What the last session has left is gone, and its locks are free.
+    fn tidy(&mut self, script: &Script) -> Result<()> {
+        if script.mentions("_LOCK('twin'") {
+            self.admin.must("SELECT GET_LOCK('twin', 20)")?;
+            self.admin.must("SELECT RELEASE_LOCK('twin')")?;
+        }
+        if writes(script) {
+            self.admin.must("TRUNCATE twin_a.w")?;
+        }
+        Ok(())
+    }
+
+    /// The rows that a script has committed.
+    fn left(&mut self, script: &Script) -> Result<Vec<Vec<Option<String>>>> {
+        if !writes(script) {
+            return Ok(Vec::new());
+        }
+        // waits for the locks of a session that is ending
+        self.admin.rows("SELECT id, HEX(v) FROM twin_a.w ORDER BY id FOR UPDATE")
+    }
+}
+
+fn writes(script: &Script) -> bool {
+    ["twin_a.w", "INTO w "].iter().any(|table| script.mentions(table))
+}
+
+fn compare(direct: &[Said], proxied: &[Said]) -> Option<String> {
+    let pairs = direct.iter().zip(proxied);
+    for (direct, proxied) in pairs {
+        if direct.bytes != proxied.bytes {
+            return Some(format!(
+                "{}\n  directly {}\n  proxied  {}",
+                direct.step,
+                direct.bytes.escape_ascii(),
+                proxied.bytes.escape_ascii()
+            ));
+        }
+    }
+    (direct.len() != proxied.len())
+        .then(|| format!("{} steps directly, {} through the proxy", direct.len(), proxied.len()))
+}
+
+const DATA: &[&str] = &[
+    "CREATE DATABASE twin_a CHARACTER SET utf8mb4",
+    "CREATE DATABASE twin_b CHARACTER SET latin1",
+    "CREATE DATABASE twin_c",
+    "CREATE TABLE twin_a.fixed (id INT PRIMARY KEY, name VARCHAR(20))",
+    "INSERT INTO twin_a.fixed VALUES (1,'one'),(2,'two'),(3,'three'),(4,'four'),(5,'five')",
+    "CREATE TABLE twin_b.fixed (id INT PRIMARY KEY, name VARCHAR(20))",
+    "INSERT INTO twin_b.fixed VALUES (1,'eins'),(2,'zwei'),(3,'drei')",
+    "CREATE TABLE twin_a.w (id INT AUTO_INCREMENT PRIMARY KEY, v VARCHAR(200))",
+    "CREATE TABLE twin_c.secret (a INT)",
+    "CREATE ROLE twin_r",
+    "GRANT SELECT ON twin_c.* TO twin_r",
+    "CREATE USER twin_1@'%' IDENTIFIED BY 'one'",
+    "CREATE USER twin_2@'%' IDENTIFIED BY 'two'",
+    "GRANT ALL ON twin_a.* TO twin_1@'%'",
+    "GRANT ALL ON twin_b.* TO twin_1@'%'",
+    "GRANT twin_r TO twin_1@'%'",
+    "GRANT SELECT ON twin_a.* TO twin_2@'%'",
+    "GRANT SELECT ON twin_b.* TO twin_2@'%'",
+    "CREATE TABLE twin_a.last_made (a INT)",
+];
