@@ -85,10 +85,9 @@ impl Bed {
         let (direct, _) = say(direct, &self.logins, &self.accounts, script).context("directly")?;
         let left = self.left(script)?;
         self.tidy(script)?;
-        self.logs.forget()?;
+        self.logs.take()?;
         let said = say(&proxy.address, &self.logins, &self.accounts, script);
         let (proxied, _) = said.context("through the proxy")?;
-        let own = self.admin.greeting.thread_id;
         let lines = self.logs.take()?;
         let left_there = self.left(script)?;
         if let Some(difference) = compare(&direct, &proxied) {
@@ -97,8 +96,6 @@ impl Bed {
         if left != left_there {
             return Ok(Some(format!("rows directly {left:?}\n  proxied {left_there:?}")));
         }
-        let lines: Vec<_> =
-            lines.into_iter().filter(|line| (line.node, line.connection) != (1, own)).collect();
         Ok(witness::check(script, &lines).err().map(|error| error.to_string()))
     }
 
@@ -131,17 +128,35 @@ fn writes(script: &Script) -> bool {
 fn compare(direct: &[Said], proxied: &[Said]) -> Option<String> {
     let pairs = direct.iter().zip(proxied);
     for (direct, proxied) in pairs {
-        if direct.bytes != proxied.bytes {
+        if direct.bytes != proxied.bytes && !same_trackers(&direct.bytes, &proxied.bytes) {
+            let same = direct.bytes.iter().zip(&proxied.bytes).take_while(|(a, b)| a == b).count();
+            let around = |bytes: &[u8]| {
+                let part = bytes.get(same.saturating_sub(60)..bytes.len().min(same + 80));
+                part.unwrap_or_default().escape_ascii().to_string()
+            };
             return Some(format!(
-                "{}\n  directly {}\n  proxied  {}",
+                "{} from byte {same} on\n  directly {}\n  proxied  {}",
                 direct.step,
-                direct.bytes.escape_ascii(),
-                proxied.bytes.escape_ascii()
+                around(&direct.bytes),
+                around(&proxied.bytes)
             ));
         }
     }
     (direct.len() != proxied.len())
         .then(|| format!("{} steps directly, {} through the proxy", direct.len(), proxied.len()))
+}
+
+/// MariaDB tells of several changed variables in an order that depends on what its connection has
+/// done before.
+fn same_trackers(direct: &[u8], proxied: &[u8]) -> bool {
+    let sorted = |bytes: &[u8]| {
+        let mut bytes = bytes.to_vec();
+        bytes.sort_unstable();
+        bytes
+    };
+    let tells =
+        |bytes: &[u8]| bytes.windows(14).filter(|part| part == b"character_set_").count() > 1;
+    tells(direct) && tells(proxied) && sorted(direct) == sorted(proxied)
 }
 
 const DATA: &[&str] = &[

@@ -158,6 +158,10 @@ impl Maker {
         if of != self.plan.vendor {
             return None;
         }
+        let template = match template.strip_prefix("sp:") {
+            Some(_) if !self.plan.split => return None,
+            rest => rest.unwrap_or(template),
+        };
         self.stays |= template.contains("autocommit = 0");
         let mut text = String::new();
         let mut rest = template;

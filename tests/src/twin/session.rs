@@ -6,13 +6,18 @@ use crate::{
     client::{Reply, Statement},
 };
 use anyhow::Result;
-use std::collections::HashMap;
+use std::{collections::HashMap, ops::Range};
 use wire::CommandCode;
 
 /// Cursors of COM_STMT_EXECUTE are read-only.
 const CURSOR: u8 = 1;
-/// A statement's id is not known: the error's text holds the id.
-const NO_SUCH_STATEMENT: u16 = 1243;
+/// Where the count of warnings is in an OK packet without rows.
+const WARNINGS: Range<usize> = 9..11;
+/// A transaction that may not write, and a server that may not: which one says so depends on where the
+/// transaction is.
+const READ_ONLY: [u16; 2] = [1290, 1792];
+/// What stands before a statement's id in errors, and in the warnings that show them.
+const IDS: [&[u8]; 2] = [b"nknown prepared statement handler (", b"The statement ("];
 
 /// What came back for one step.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -81,7 +86,14 @@ impl Session<'_> {
         let reply = match step {
             Step::Query(text) => client.query(text)?,
             Step::Together(texts) => return self.together(texts),
-            Step::Schema(name) => client.command(CommandCode::INIT_DB, name.as_bytes())?,
+            Step::Schema(name) => {
+                let mut reply = client.command(CommandCode::INIT_DB, name.as_bytes())?;
+                if reply.error().is_none() {
+                    // MySQL counts the warnings of the statement before, wherever that was
+                    reply.raw.get_mut(WARNINGS).into_iter().for_each(|count| count.fill(0));
+                }
+                reply
+            }
             Step::Reset => client.command(CommandCode::RESET_CONNECTION, b"")?,
             Step::User(number) => {
                 client.change_user(&self.accounts[number % self.accounts.len()])?;
@@ -171,13 +183,17 @@ impl Session<'_> {
     }
 }
 
-/// A reply's bytes; of an error whose text holds an id, the code alone.
+/// A reply's bytes; where a statement's id is in it, the error's code and what stands around the id.
 fn masked(reply: Reply) -> Vec<u8> {
-    const SHOWN: &[u8] = b"nknown prepared statement handler (";
-    if reply.error_code() == Some(NO_SUCH_STATEMENT)
-        || reply.raw.windows(SHOWN.len()).any(|part| part == SHOWN)
-    {
-        return NO_SUCH_STATEMENT.to_string().into_bytes();
+    if reply.error_code().is_some_and(|code| READ_ONLY.contains(&code)) {
+        return b"read only".to_vec();
     }
-    reply.raw
+    let shows = |mark: &[u8]| reply.raw.windows(mark.len()).position(|part| part == mark);
+    let Some(at) = IDS.iter().find_map(|mark| shows(mark).map(|at| at + mark.len())) else {
+        return reply.raw;
+    };
+    let behind = reply.raw[at..].iter().skip_while(|byte| byte.is_ascii_digit());
+    let mut bytes = format!("{:?} ", reply.error_code()).into_bytes();
+    bytes.extend(behind);
+    bytes
 }

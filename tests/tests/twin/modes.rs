@@ -14,7 +14,7 @@ pub(crate) struct Mode {
 /// All modes.
 pub(crate) fn all() -> Vec<Mode> {
     let mut modes = Vec::new();
-    for settings in ["", "max_entries = 3"] {
+    for settings in [""] {
         for split in [false, true] {
             modes.push(mode(settings, split));
         }
