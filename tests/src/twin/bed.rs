@@ -4,7 +4,7 @@ use super::{
     generator::Plan,
     script::Script,
     session::{Said, say},
-    witness::{self, Logs},
+    witness::{self, Line, Logs},
 };
 use crate::{Client, Login, Proxy, Setup, Throwaway, Vendor, wait};
 use anyhow::{Context, Result};
@@ -88,7 +88,8 @@ impl Bed {
         self.logs.take()?;
         let said = say(&proxy.address, &self.logins, &self.accounts, script);
         let (proxied, _) = said.context("through the proxy")?;
-        let lines = self.logs.take()?;
+        let mut lines = self.logs.take()?;
+        lines.retain(|line| self.logs.is_ours(line));
         let left_there = self.left(script)?;
         if let Some(difference) = compare(&direct, &proxied) {
             return Ok(Some(difference));
@@ -97,6 +98,11 @@ impl Bed {
             return Ok(Some(format!("rows directly {left:?}\n  proxied {left_there:?}")));
         }
         Ok(witness::check(script, &lines).err().map(|error| error.to_string()))
+    }
+
+    /// What the servers' general logs say since this or a script was asked last.
+    pub fn log(&mut self) -> Result<Vec<Line>> {
+        self.logs.take()
     }
 
     /// What the last session has left is gone, and its locks are free.

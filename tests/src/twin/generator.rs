@@ -2,7 +2,7 @@
 
 use super::{
     script::{Script, Step},
-    templates::{BLOCKS, GROUPS, NAMES, PREPARED, SEVERAL, STATE, STRINGS},
+    templates::{BLOCKS, GROUPS, NAMES, PREPARED, REPEATABLE, SEVERAL, STATE, STRINGS},
 };
 use crate::Vendor;
 use fastrand::Rng;
@@ -52,6 +52,23 @@ pub fn script(seed: u64, plan: Plan) -> Script {
         maker.query(text);
     }
     Script { login, steps: maker.steps }
+}
+
+/// So many session commands for this seed, none of which has to run on one server alone.
+pub fn settings(seed: u64, vendor: Vendor, length: usize) -> Script {
+    let plan = Plan { vendor, split: true, logins: 1, several_from: 1, accounts: 1 };
+    let rng = Rng::with_seed(seed);
+    let mut maker =
+        Maker { rng, plan, steps: Vec::new(), numbered: 0, stays: false, several: false };
+    while maker.steps.len() < length {
+        let group = REPEATABLE[maker.rng.usize(..REPEATABLE.len())];
+        let text = maker.choose(group);
+        // it would cut what is looked at
+        if !text.contains("sql_select_limit") && !text.starts_with("SELECT") {
+            maker.query(text);
+        }
+    }
+    Script { login: 0, steps: maker.steps }
 }
 
 impl Maker {

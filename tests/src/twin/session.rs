@@ -6,13 +6,11 @@ use crate::{
     client::{Reply, Statement},
 };
 use anyhow::Result;
-use std::{collections::HashMap, ops::Range};
+use std::collections::HashMap;
 use wire::CommandCode;
 
 /// Cursors of COM_STMT_EXECUTE are read-only.
 const CURSOR: u8 = 1;
-/// Where the count of warnings is in an OK packet without rows.
-const WARNINGS: Range<usize> = 9..11;
 /// A transaction that may not write, and a server that may not: which one says so depends on where the
 /// transaction is.
 const READ_ONLY: [u16; 2] = [1290, 1792];
@@ -87,12 +85,7 @@ impl Session<'_> {
             Step::Query(text) => client.query(text)?,
             Step::Together(texts) => return self.together(texts),
             Step::Schema(name) => {
-                let mut reply = client.command(CommandCode::INIT_DB, name.as_bytes())?;
-                if reply.error().is_none() {
-                    // MySQL counts the warnings of the statement before, wherever that was
-                    reply.raw.get_mut(WARNINGS).into_iter().for_each(|count| count.fill(0));
-                }
-                reply
+                without_warnings(client.command(CommandCode::INIT_DB, name.as_bytes())?)
             }
             Step::Reset => client.command(CommandCode::RESET_CONNECTION, b"")?,
             Step::User(number) => {
@@ -105,9 +98,9 @@ impl Session<'_> {
                 self.statements.clear();
                 return Ok(Vec::new());
             }
-            Step::Ping => client.command(CommandCode::PING, b"")?,
+            Step::Ping => without_warnings(client.command(CommandCode::PING, b"")?),
             Step::SeveralStatements(on) => {
-                client.command(CommandCode::SET_OPTION, &[u8::from(!on), 0])?
+                without_warnings(client.command(CommandCode::SET_OPTION, &[u8::from(!on), 0])?)
             }
             Step::Prepare(slot, text) => {
                 let statement = client.prepare(text)?;
@@ -181,6 +174,16 @@ impl Session<'_> {
         };
         Ok(masked(reply))
     }
+}
+
+/// The OK or EOF packet of a command that is no statement: in it MySQL counts the warnings of the
+/// statement before, wherever that was.
+fn without_warnings(mut reply: Reply) -> Reply {
+    if reply.error().is_none() {
+        let at = if reply.raw.len() == 4 + 5 { 5 } else { 9 };
+        reply.raw.iter_mut().skip(at).take(2).for_each(|byte| *byte = 0);
+    }
+    reply
 }
 
 /// A reply's bytes; where a statement's id is in it, the error's code and what stands around the id.

@@ -42,6 +42,10 @@ pub const GROUPS: &[Group] = &[
     Group { weight: 20, texts: STATE },
 ];
 
+/// Groups of session commands that have the same effect on every server.
+pub const REPEATABLE: &[&[&str]] =
+    &[SETTINGS, SETTINGS, TRACKERS, VARIABLES, VARIABLES, SCHEMAS, NAMED, ROLES];
+
 const SETTINGS: &[&str] = &[
     "SET {h}NAMES utf8mb4",
     "SET NAMES latin1",
@@ -344,7 +348,7 @@ pub const BLOCKS: &[&[&str]] = &[
         "SELECT {r} LAST_INSERT_ID()",
     ],
     &["SELECT SQL_CALC_FOUND_ROWS {r} id FROM twin_a.fixed LIMIT 1", "SET @{v} = {i}"],
-    &["SELECT {r} CAST('zz' AS SIGNED)", "SET @{v} = {i}", "SHOW WARNINGS"],
+    &["SELECT {r} CAST('zz' AS SIGNED)", "SET @{v} = {i}", "sp:SHOW WARNINGS"],
     &["SET NAMES utf8mb4", "SET autocommit=1", "SET time_zone = '+01:00'", "SELECT {r} 1"],
     &[
         "USE twin_b",
