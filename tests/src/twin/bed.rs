@@ -88,8 +88,7 @@ impl Bed {
         self.logs.take()?;
         let said = say(&proxy.address, &self.logins, &self.accounts, script);
         let (proxied, _) = said.context("through the proxy")?;
-        let mut lines = self.logs.take()?;
-        lines.retain(|line| self.logs.is_ours(line));
+        let lines = self.of_sessions()?;
         let left_there = self.left(script)?;
         if let Some(difference) = compare(&direct, &proxied) {
             return Ok(Some(difference));
@@ -103,6 +102,21 @@ impl Bed {
     /// What the servers' general logs say since this or a script was asked last.
     pub fn log(&mut self) -> Result<Vec<Line>> {
         self.logs.take()
+    }
+
+    /// [`Bed::log`], but for sessions of other accounts than the scripts'.
+    pub fn of_sessions(&mut self) -> Result<Vec<Line>> {
+        let mut lines = self.logs.take()?;
+        lines.retain(|line| self.logs.is_ours(line));
+        Ok(lines)
+    }
+
+    /// Waits until the servers are given nothing more.
+    pub fn quiet(&mut self) -> Result<()> {
+        wait::until("the servers to be left alone", || {
+            wait::pause();
+            Ok(self.of_sessions()?.is_empty().then_some(()))
+        })
     }
 
     /// What the last session has left is gone, and its locks are free.
@@ -128,7 +142,7 @@ impl Bed {
 }
 
 fn writes(script: &Script) -> bool {
-    ["twin_a.w", "INTO w "].iter().any(|table| script.mentions(table))
+    ["twin_a.w", "INTO w ", "`w`"].iter().any(|table| script.mentions(table))
 }
 
 fn compare(direct: &[Said], proxied: &[Said]) -> Option<String> {

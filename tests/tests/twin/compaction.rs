@@ -26,6 +26,7 @@ const OWN: &[&str] = &[
     "pseudo_thread_id",
     "rand_seed",
     "skip_parallel_replication",
+    "statement_id",
     "timestamp",
     "warning_count",
 ];
@@ -59,6 +60,7 @@ fn a_compacted_log_does_the_same(vendor: Vendor) -> Result<()> {
     let proxy =
         e2e::Setup::of(&behind).user("twin_1", "one").append(&modes::by_comment("")).start()?;
     let replica = &behind.addresses[1];
+    let mut compared = 0;
     for seed in 0..SESSIONS {
         let script = generator::settings(seed, vendor, 10 + 3 * (seed as usize));
         let mut direct = Client::connect(replica, &bed.logins[0])?;
@@ -68,6 +70,11 @@ fn a_compacted_log_does_the_same(vendor: Vendor) -> Result<()> {
             direct.query(text)?;
             proxied.query(text)?;
         }
+        // what cannot be read ties a session to its connection
+        if proxied.rows("SELECT /* hg=1 */ @@server_id")? != [[Some("2".to_owned())]] {
+            continue;
+        }
+        compared += 1;
         let at = || format!("seed {seed}\n{script}");
         let (here, there) = (variables(&mut direct)?, variables(&mut proxied)?);
         let differs = |(name, value): &(&String, &String)| {
@@ -82,5 +89,6 @@ fn a_compacted_log_does_the_same(vendor: Vendor) -> Result<()> {
         direct.quit()?;
         proxied.quit().with_context(at)?;
     }
+    ensure!(compared >= SESSIONS / 2, "only {compared} could be looked at");
     Ok(())
 }

@@ -25,6 +25,7 @@ macro_rules! on_both_vendors {
 
 mod applications;
 mod compaction;
+mod counted;
 mod listed;
 mod modes;
 mod random;

@@ -45,6 +45,13 @@ pub(crate) fn split(settings: &str) -> String {
     chain("", settings, route)
 }
 
+/// Reads go to replicas; session commands are answered by the primary.
+pub(crate) fn from_primary(settings: &str) -> String {
+    let route = "{ use = 'route', policy = 'read-write-split', primary = 0, replicas = 1, \
+                 answer_from = 'primary' }";
+    chain("", settings, route)
+}
+
 /// Reads go to replicas, and hints make a session stick to one.
 pub(crate) fn sticky() -> String {
     let route = "{ use = 'route', policy = 'read-write-split', primary = 0, replicas = 1, \
