@@ -40,7 +40,7 @@ impl Bed {
         let logins = vec![
             first.clone().schema("twin_a"),
             first.clone().schema("twin_a").with(trackers),
-            first.clone().with(trackers).without(Capabilities::DEPRECATE_EOF),
+            first.clone().without(Capabilities::DEPRECATE_EOF),
             first.clone().with(trackers.union(Capabilities::MULTI_STATEMENTS)),
         ];
         debug_assert!(SEVERAL_FROM < logins.len());
