@@ -76,10 +76,9 @@ impl Link {
         if let Some(names) = self.set_names() {
             self.run(&names).await?;
         }
-        // MariaDB's reset keeps the schema, but not the schema's collation.
-        let strange = self.was_reset && self.vendor == Vendor::MariaDb;
+        // A reset keeps the schema, but not the schema's collation.
         if let Some(wanted) = schema
-            && (strange || self.schema != Schema::Named(wanted.clone()))
+            && (self.was_reset || self.schema != Schema::Named(wanted.clone()))
         {
             self.ask(CommandCode::INIT_DB, wanted).await?;
             self.schema = Schema::Named(wanted.clone());
