@@ -63,8 +63,9 @@ pub fn settings(seed: u64, vendor: Vendor, length: usize) -> Script {
     while maker.steps.len() < length {
         let group = REPEATABLE[maker.rng.usize(..REPEATABLE.len())];
         let text = maker.choose(group);
-        // what would cut what is looked at, and what nobody can read
-        let unfit = text.contains("sql_select_limit") || text.starts_with("/*!99999");
+        // what would cut what is looked at, and what ties a session to its connection
+        let unfit = ["sql_select_limit", "/*!99999", "FROM @", "IMMEDIATE", "SET STATEMENT"];
+        let unfit = unfit.iter().any(|part| text.contains(part));
         if !unfit && !text.starts_with("SELECT") {
             maker.query(text);
         }
@@ -176,10 +177,6 @@ impl Maker {
         if of != self.plan.vendor {
             return None;
         }
-        let template = match template.strip_prefix("sp:") {
-            Some(_) if !self.plan.split => return None,
-            rest => rest.unwrap_or(template),
-        };
         self.stays |= template.contains("autocommit = 0");
         let mut text = String::new();
         let mut rest = template;

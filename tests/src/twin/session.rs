@@ -186,7 +186,7 @@ fn without_warnings(mut reply: Reply) -> Reply {
     reply
 }
 
-/// A reply's bytes; where a statement's id is in it, the error's code and what stands around the id.
+/// A reply's bytes; where a statement's id is in it, the error's code.
 fn masked(reply: Reply) -> Vec<u8> {
     if reply.error_code().is_some_and(|code| READ_ONLY.contains(&code)) {
         return b"read only".to_vec();
@@ -197,6 +197,7 @@ fn masked(reply: Reply) -> Vec<u8> {
     };
     let behind = reply.raw[at..].iter().skip_while(|byte| byte.is_ascii_digit());
     let mut bytes = format!("{:?} ", reply.error_code()).into_bytes();
-    bytes.extend(behind);
+    // which function of the server has found out
+    bytes.extend(behind.take_while(|byte| **byte != b')'));
     bytes
 }

@@ -10,7 +10,6 @@
 //! | `{s}` | a short string |
 //! | `{v}`, `{u}` | a user variable's name, `a` to `e` |
 //! | `my:`, `ma:` in front | MySQL's alone, MariaDB's alone |
-//! | `sp:` in front | only where reads are split: by rules, a SET goes elsewhere than the read before it |
 //!
 //! `twin_a` and `twin_b` have a table `fixed` that never changes; `twin_a.w` is written to;
 //! `twin_c.secret` takes the role `twin_r`.
@@ -128,7 +127,8 @@ const ONCE: &[&str] = &[
     "SET @{v} = (SELECT COUNT(*) FROM twin_a.fixed)",
     "SET @{v} = LAST_INSERT_ID()",
     "SET @{v} = ROW_COUNT()",
-    "sp:SET @{v} = @@warning_count",
+    "SET @{v} = FOUND_ROWS()",
+    "SET @{v} = @@warning_count",
     "SET @once = UUID(), @twice = @once",
     "SET @twice = @once",
     "SELECT {r} LENGTH(@once), @once = @twice",
@@ -240,11 +240,12 @@ const READS: &[&str] = &[
 
 const LAST: &[&str] = &[
     "SELECT {r} CAST('zz' AS SIGNED)",
-    "sp:SHOW WARNINGS",
-    "sp:SHOW COUNT(*) WARNINGS",
-    "sp:SELECT {r} @@warning_count, @@error_count",
+    "SHOW WARNINGS",
+    "SHOW COUNT(*) WARNINGS",
+    "SELECT {r} @@warning_count, @@error_count",
     "SELECT {r} ROW_COUNT()",
     "SELECT SQL_CALC_FOUND_ROWS {r} id FROM twin_a.fixed LIMIT 1",
+    "SELECT {r} FOUND_ROWS()",
     "SELECT {r} LAST_INSERT_ID()",
     "SELECT {r} LAST_INSERT_ID(), @@identity",
     "SELECT {n} LAST_INSERT_ID({i})",
@@ -348,7 +349,7 @@ pub const BLOCKS: &[&[&str]] = &[
         "SELECT {r} LAST_INSERT_ID()",
     ],
     &["SELECT SQL_CALC_FOUND_ROWS {r} id FROM twin_a.fixed LIMIT 1", "SET @{v} = {i}"],
-    &["SELECT {r} CAST('zz' AS SIGNED)", "SET @{v} = {i}", "sp:SHOW WARNINGS"],
+    &["SELECT {r} CAST('zz' AS SIGNED)", "SET @{v} = {i}", "SHOW WARNINGS"],
     &["SET NAMES utf8mb4", "SET autocommit=1", "SET time_zone = '+01:00'", "SELECT {r} 1"],
     &[
         "USE twin_b",

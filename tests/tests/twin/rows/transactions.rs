@@ -35,13 +35,12 @@ fn h88_a_ping_with_nothing_connected(bed: &Bed) -> Result<()> {
 fn h21_what_may_have_been_used_up(bed: &Bed) -> Result<()> {
     let proxy = bed.proxy(&modes::by_comment(""))?;
     let mut twins = Twins::new(bed, &proxy)?;
-    twins.all_same(&[
-        "SET TRANSACTION READ ONLY",
-        "SHOW /* hg=1 */ TABLES FROM twin_b",
-        "INSERT INTO twin_a.w (v) VALUES ('x')",
-        "COMMIT",
-        "TRUNCATE twin_a.w",
-    ])
+    twins.all_same(&["SET TRANSACTION READ ONLY", "SHOW /* hg=1 */ TABLES FROM twin_b"])?;
+    // used up on MySQL alone
+    let [direct, proxied] = [&mut twins.direct, &mut twins.proxied]
+        .map(|client| client.query("INSERT INTO twin_a.w (v) VALUES ('x')"));
+    ensure!(direct?.error_code() == proxied?.error_code());
+    twins.all_same(&["COMMIT", "TRUNCATE twin_a.w"])
 }
 
 fn h23_transactions_that_only_read(bed: &Bed) -> Result<()> {
