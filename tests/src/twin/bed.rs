@@ -20,6 +20,8 @@ pub struct Bed {
     /// What COM_CHANGE_USER goes to.
     pub accounts: Vec<Login>,
     logs: Logs,
+    /// The script that was said last.
+    before: Option<Script>,
     /// One session as the account with all privileges, on the primary.
     admin: Client,
 }
@@ -55,7 +57,7 @@ impl Bed {
             })?;
         }
         let logs = Logs::new((1..=3).map(|node| servers.log_file(node)))?;
-        Ok(Self { servers, logins, accounts, logs, admin })
+        Ok(Self { servers, logins, accounts, logs, before: None, admin })
     }
 
     /// What scripts for these servers are like.
@@ -96,7 +98,9 @@ impl Bed {
         if left != left_there {
             return Ok(Some(format!("rows directly {left:?}\n  proxied {left_there:?}")));
         }
-        Ok(witness::check(script, &lines).err().map(|error| error.to_string()))
+        let before = self.before.replace(script.clone());
+        let wrong = witness::check(script, before.as_ref(), &lines).err();
+        Ok(wrong.map(|error| error.to_string()))
     }
 
     /// What the servers' general logs say since this or a script was asked last.

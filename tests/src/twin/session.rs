@@ -14,6 +14,9 @@ const CURSOR: u8 = 1;
 /// A transaction that may not write, and a server that may not: which one says so depends on where the
 /// transaction is.
 const READ_ONLY: [u16; 2] = [1290, 1792];
+/// The same of an account that may not write, which a server says first that may.
+const DENIED: [&[u8]; 3] =
+    [b"INSERT command denied", b"UPDATE command denied", b"DELETE command denied"];
 /// What stands before a statement's id in errors, and in the warnings that show them.
 const IDS: [&[u8]; 2] = [b"nknown prepared statement handler (", b"The statement ("];
 
@@ -186,14 +189,33 @@ fn without_warnings(mut reply: Reply) -> Reply {
     reply
 }
 
+/// What the column of a variable that was never set is like changes once a statement has read it on this
+/// connection, and back: by MariaDB, and by MySQL.
+const TRACES: [(&[u8], &[u8]); 2] = [
+    (b"\x0c?\x00\xff\xff\xff\x00\xfb\x80\x00'", b"\x0c?\x00\x00\x00\x00\x01\xfb\x80\x00'"),
+    (b"\x0c-\x00\xf0\xff\xff\x0f\xfb\x00\x00\x1f", b"\x0c?\x00\xfc\xff\x00\x00\xfd\x80\x00\x1f"),
+];
+
+fn without_traces(mut raw: Vec<u8>) -> Vec<u8> {
+    for (read, never) in TRACES {
+        let mut at = 0;
+        while let Some(found) = raw[at..].windows(read.len()).position(|part| part == read) {
+            at += found;
+            raw[at..at + read.len()].copy_from_slice(never);
+        }
+    }
+    raw
+}
+
 /// A reply's bytes; where a statement's id is in it, the error's code.
 fn masked(reply: Reply) -> Vec<u8> {
-    if reply.error_code().is_some_and(|code| READ_ONLY.contains(&code)) {
+    let shows = |mark: &[u8]| reply.raw.windows(mark.len()).position(|part| part == mark);
+    let denied = DENIED.iter().any(|verb| shows(verb).is_some());
+    if denied || reply.error_code().is_some_and(|code| READ_ONLY.contains(&code)) {
         return b"read only".to_vec();
     }
-    let shows = |mark: &[u8]| reply.raw.windows(mark.len()).position(|part| part == mark);
     let Some(at) = IDS.iter().find_map(|mark| shows(mark).map(|at| at + mark.len())) else {
-        return reply.raw;
+        return without_traces(reply.raw);
     };
     let behind = reply.raw[at..].iter().skip_while(|byte| byte.is_ascii_digit());
     let mut bytes = format!("{:?} ", reply.error_code()).into_bytes();
