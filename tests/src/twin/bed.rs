@@ -90,6 +90,7 @@ impl Bed {
         self.logs.take()?;
         let said = say(&proxy.address, &self.logins, &self.accounts, script);
         let (proxied, _) = said.context("through the proxy")?;
+        let before = self.before.replace(script.clone());
         let lines = self.of_sessions()?;
         let left_there = self.left(script)?;
         if let Some(difference) = compare(&direct, &proxied) {
@@ -98,7 +99,6 @@ impl Bed {
         if left != left_there {
             return Ok(Some(format!("rows directly {left:?}\n  proxied {left_there:?}")));
         }
-        let before = self.before.replace(script.clone());
         let wrong = witness::check(script, before.as_ref(), &lines).err();
         Ok(wrong.map(|error| error.to_string()))
     }

@@ -126,7 +126,6 @@ const VARIABLES: &[&str] = &[
 const ONCE: &[&str] = &[
     "SET @{v} = (SELECT COUNT(*) FROM twin_a.fixed)",
     "SET @{v} = LAST_INSERT_ID()",
-    "SET @{v} = ROW_COUNT()",
     "SET @once = UUID(), @twice = @once",
     "SET @twice = @once",
     "SELECT {r} LENGTH(@once), @once = @twice",

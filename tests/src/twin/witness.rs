@@ -119,12 +119,12 @@ pub fn check(script: &Script, before: Option<&Script>, lines: &[Line]) -> Result
                 // a comment that is for later versions, as MySQL shows it
                 || (text.starts_with("/*!") && text.replacen('!', " ", 1) == line.text)
         };
-        if let Some(ahead) = texts[*place..].iter().position(|text| is(text)) {
+        if script.prepared().any(is) {
+            // executed as a statement of COM_STMT_PREPARE where it was said
+        } else if let Some(ahead) = texts[*place..].iter().position(|text| is(text)) {
             // the parts of one text are logged one by one
             let whole = texts[*place + ahead] == line.text;
             *place += ahead + usize::from(whole);
-        } else if script.prepared().any(is) {
-            // executed as a statement of COM_STMT_PREPARE where it was said
         } else if texts.iter().any(|text| is(text)) {
             bail!("server {} was given {:?} out of its turn", line.node, line.text);
         } else if before.is_some_and(|before| before.queries().chain(before.prepared()).any(is)) {

@@ -12,24 +12,7 @@ pub(crate) struct Mode {
 }
 
 /// Settings of the chain, and of `session-commands`, that random sessions run with.
-const SETTINGS: &[(&str, &str)] = &[
-    ("", "mode = 'off'"),
-    ("", "mode = 'defer', propagate = 'lazy'"),
-    ("", "mode = 'defer', propagate = 'last-used'"),
-    ("", "mode = 'defer', propagate = 'eager'"),
-    (
-        "",
-        "mode = 'predict', propagate = 'lazy', predict = { min_observations = 2, min_sessions = 1 }",
-    ),
-    (
-        "",
-        "mode = 'predict', propagate = 'last-used', predict = { min_observations = 2, min_sessions = 1 }",
-    ),
-    (
-        "",
-        "mode = 'predict', propagate = 'eager', predict = { min_observations = 2, min_sessions = 1 }",
-    ),
-];
+const SETTINGS: &[(&str, &str)] = &[("", "")];
 
 /// All modes; where the environment names settings, those alone.
 pub(crate) fn all() -> Vec<Mode> {
