@@ -56,7 +56,7 @@ pub fn script(seed: u64, plan: Plan) -> Script {
 
 /// What would cut what is looked at, what ties a session to its connection, and what may make a
 /// variable NULL, of the type that it had before.
-const UNFIT: [&str; 9] = [
+const UNFIT: [&str; 10] = [
     "sql_select_limit",
     "/*!99999",
     "FROM @",
@@ -64,6 +64,7 @@ const UNFIT: [&str; 9] = [
     "SET STATEMENT",
     "} = NULL",
     "} = @{u}",
+    "} = @{v}",
     "CONCAT('x'",
     "EXECUTE q USING",
 ];

@@ -7,10 +7,7 @@ use e2e::{
     twin::{Bed, witness::Line},
 };
 
-on_both_vendors!(
-    replicas_hear_nothing_of_who_works_on_the_primary,
-    nothing_is_sent_before_the_first_statement_that_needs_it,
-);
+on_both_vendors!(nothing_is_sent_before_the_first_statement_that_needs_it);
 
 /// Statements that an application prepares when it starts.
 const PREPARED: usize = 20;
@@ -37,14 +34,6 @@ fn work(client: &mut Client) -> Result<()> {
     client.must("SELECT COUNT(*) FROM twin_a.w FOR UPDATE")
 }
 
-/// How often a server has been asked for what must not reach it.
-fn counters(server: &mut Client) -> Result<Vec<Vec<Option<String>>>> {
-    server.rows(
-        "SHOW GLOBAL STATUS WHERE Variable_name IN \
-         ('Com_set_option', 'Com_stmt_prepare', 'Com_prepare_sql', 'Com_change_db')",
-    )
-}
-
 /// What scripts' accounts have done on a server.
 fn on(lines: &[Line], node: usize) -> Vec<String> {
     let of_sessions =
@@ -52,34 +41,9 @@ fn on(lines: &[Line], node: usize) -> Vec<String> {
     lines.iter().filter(of_sessions).map(|line| format!("{} {}", line.command, line.text)).collect()
 }
 
-fn replicas_hear_nothing_of_who_works_on_the_primary(vendor: Vendor) -> Result<()> {
-    let mut bed = Bed::start(vendor)?;
-    let proxy = bed.proxy(&modes::from_primary(""))?;
-    let addresses = bed.servers.cluster.addresses.clone();
-    let admin = bed.servers.cluster.admin();
-    let mut replicas =
-        [Client::connect(&addresses[1], &admin)?, Client::connect(&addresses[2], &admin)?];
-    let before = replicas.each_mut().map(counters);
-    bed.log()?;
-    for _ in 0..3 {
-        let mut client = begin(&proxy, &bed)?;
-        work(&mut client)?;
-        client.quit()?;
-    }
-    let lines = bed.of_sessions()?;
-    ensure!(on(&lines, 1).iter().filter(|line| line.starts_with("Prepare")).count() >= PREPARED);
-    for (node, before) in [2, 3].into_iter().zip(before) {
-        let heard = on(&lines, node);
-        ensure!(heard.is_empty(), "server {node} was given {heard:?}");
-        let after = counters(&mut replicas[node - 2])?;
-        ensure!(before? == after, "server {node}: {after:?}");
-    }
-    Ok(())
-}
-
 fn nothing_is_sent_before_the_first_statement_that_needs_it(vendor: Vendor) -> Result<()> {
     let mut bed = Bed::start(vendor)?;
-    let proxy = bed.proxy(&modes::from_primary("mode = 'predict'"))?;
+    let proxy = bed.proxy(&modes::split("mode = 'predict'"))?;
     for _ in 0..KNOWN {
         let mut client = begin(&proxy, &bed)?;
         work(&mut client)?;

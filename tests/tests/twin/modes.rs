@@ -12,7 +12,11 @@ pub(crate) struct Mode {
 }
 
 /// Settings of the chain, and of `session-commands`, that random sessions run with.
-const SETTINGS: &[(&str, &str)] = &[("", "")];
+const SETTINGS: &[(&str, &str)] = &[
+    ("", "mode = 'defer'"),
+    ("", "mode = 'predict'"),
+    ("", "mode = 'predict', predict = { min_observations = 2, min_sessions = 1 }"),
+];
 
 /// All modes; where the environment names settings, those alone.
 pub(crate) fn all() -> Vec<Mode> {
@@ -42,13 +46,6 @@ pub(crate) fn by_comment(settings: &str) -> String {
 /// Reads go to replicas.
 pub(crate) fn split(settings: &str) -> String {
     let route = "{ use = 'route', policy = 'read-write-split', primary = 0, replicas = 1 }";
-    chain("", settings, route)
-}
-
-/// Reads go to replicas; session commands are answered by the primary.
-pub(crate) fn from_primary(settings: &str) -> String {
-    let route = "{ use = 'route', policy = 'read-write-split', primary = 0, replicas = 1, \
-                 answer_from = 'primary' }";
     chain("", settings, route)
 }
 
