@@ -210,7 +210,6 @@ const TRANSACTIONS: &[&str] = &[
 const WRITES: &[&str] = &[
     "INSERT {n} INTO twin_a.w (v) VALUES ('{s}')",
     "INSERT {n} INTO twin_a.w (v) VALUES ('{s}'), ('{s}')",
-    "INSERT {n} INTO twin_a.w (v) VALUES (@{v})",
     "INSERT {n} INTO twin_a.w (v) VALUES (@{v} := {i})",
     "INSERT {n} INTO w (v) VALUES (CONCAT(@@sql_mode, '{s}'))",
     "UPDATE {n} twin_a.w SET v = 'z' WHERE id <= {i}",
@@ -296,6 +295,8 @@ pub const SEVERAL: &[&str] = &[
 
 /// Statements in a row.
 pub const BLOCKS: &[&[&str]] = &[
+    // a variable that was never set would be made by it, of a type of its own
+    &["SET @a = '{s}'", "INSERT {n} INTO twin_a.w (v) VALUES (@a)", "SELECT {r} @a"],
     &[
         "BEGIN",
         "INSERT {n} INTO twin_a.w (v) VALUES ('{s}')",

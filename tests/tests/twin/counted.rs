@@ -1,5 +1,7 @@
 //! What session commands are put off for, counted on the servers: one that nobody needs hears nothing.
 
+mod primary;
+
 use crate::modes;
 use anyhow::{Context, Result, ensure};
 use e2e::{

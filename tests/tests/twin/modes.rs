@@ -13,9 +13,22 @@ pub(crate) struct Mode {
 
 /// Settings of the chain, and of `session-commands`, that random sessions run with.
 const SETTINGS: &[(&str, &str)] = &[
-    ("", "mode = 'defer'"),
-    ("", "mode = 'predict'"),
-    ("", "mode = 'predict', predict = { min_observations = 2, min_sessions = 1 }"),
+    ("", "mode = 'off'"),
+    ("", "mode = 'defer', propagate = 'lazy'"),
+    ("", "mode = 'defer', propagate = 'last-used'"),
+    ("", "mode = 'defer', propagate = 'eager'"),
+    (
+        "",
+        "mode = 'predict', propagate = 'lazy', predict = { min_observations = 2, min_sessions = 1 }",
+    ),
+    (
+        "",
+        "mode = 'predict', propagate = 'last-used', predict = { min_observations = 2, min_sessions = 1 }",
+    ),
+    (
+        "",
+        "mode = 'predict', propagate = 'eager', predict = { min_observations = 2, min_sessions = 1 }",
+    ),
 ];
 
 /// All modes; where the environment names settings, those alone.
@@ -46,6 +59,13 @@ pub(crate) fn by_comment(settings: &str) -> String {
 /// Reads go to replicas.
 pub(crate) fn split(settings: &str) -> String {
     let route = "{ use = 'route', policy = 'read-write-split', primary = 0, replicas = 1 }";
+    chain("", settings, route)
+}
+
+/// Reads go to replicas; session commands are answered by the primary.
+pub(crate) fn from_primary(settings: &str) -> String {
+    let route = "{ use = 'route', policy = 'read-write-split', primary = 0, replicas = 1, \
+                 answer_from = 'primary' }";
     chain("", settings, route)
 }
 
