@@ -54,9 +54,9 @@ pub fn script(seed: u64, plan: Plan) -> Script {
     Script { login, steps: maker.steps }
 }
 
-/// What would cut what is looked at, what ties a session to its connection, and what may make a
-/// variable NULL, of the type that it had before.
-const UNFIT: [&str; 10] = [
+/// What would cut what is looked at, what ties a session to its connection, what may make a variable
+/// NULL, of the type that it had before, and what MySQL prepares for the type that a variable has then.
+const UNFIT: [&str; 11] = [
     "sql_select_limit",
     "/*!99999",
     "FROM @",
@@ -67,6 +67,7 @@ const UNFIT: [&str; 10] = [
     "} = @{v}",
     "CONCAT('x'",
     "EXECUTE q USING",
+    "SELECT {i}, @{v}",
 ];
 
 /// So many session commands for this seed, none of which has to run on one server alone.
