@@ -113,7 +113,7 @@ const VARIABLES: &[&str] = &[
     "SET @{v} = @{u}",
     "SET @{v} = @{u} + 1",
     "SET @{v} = CONCAT('x', @{u})",
-    "SET @{v} := {i}, @{u} = @{v}",
+    "SET @{v} := {i}, @{u} = '@{v}'",
     "SET @{v} = _latin1'{s}'",
     "SET @{v} = '{s}' COLLATE utf8mb4_bin",
     "SET @{v} = @@sql_mode",
@@ -192,7 +192,7 @@ const ROLES: &[&str] = &[
 const TRANSACTIONS: &[&str] = &[
     "BEGIN",
     "START TRANSACTION",
-    "START TRANSACTION READ ONLY",
+    "START TRANSACTION READ WRITE",
     "START TRANSACTION WITH CONSISTENT SNAPSHOT",
     "COMMIT",
     "ROLLBACK",
