@@ -48,6 +48,7 @@ mod observe;
 mod pipelining;
 mod plugins;
 mod pool;
+mod predict;
 mod prepared;
 mod proxy_protocol;
 mod queries;
