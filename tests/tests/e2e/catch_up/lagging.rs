@@ -1,7 +1,7 @@
 //! A replica that has not got yet what the primary has, and servers that change between PREPARE and
 //! EXECUTE.
 
-use super::{chain, value};
+use super::{chain, until_let_go, value};
 use anyhow::{Result, ensure};
 use e2e::{Client, Cluster, Proxy, Say, Scripted, Setup, Throwaway, Vendor, scripted::Heard, wait};
 use std::sync::{
@@ -111,6 +111,7 @@ fn h44_a_statement_that_a_replica_cannot_prepare_yet(cluster: &Cluster) -> Resul
     let mut client = bed.connect()?;
     let statement = client.prepare(PREPARED)?;
     client.must(LAST)?;
+    until_let_go(&bed.proxy)?;
     bed.lags.store(true, Relaxed);
     bed.asked(&bed.primary);
     bed.asked(&bed.replica);
