@@ -5,7 +5,7 @@ mod choose;
 use crate::{
     causal::{self, Causal},
     place::{self, AccessMode, Place},
-    settings::{NoReplica, Pair, Rule, Shared},
+    settings::{AnswerFrom, NoReplica, Pair, Rule, Shared},
     wish::{self, Wish},
 };
 use chain::{
@@ -156,10 +156,19 @@ impl Route {
             Error::backend(text).with_code(code::SERVER_OFFLINE, *b"08S01")
         })?;
         let (place, why) = place::place(command, &mut self.access);
+        let prepares = command.code() == CommandCode::STMT_PREPARE && place::is_logged(command);
         let (place, why) = match place {
             Place::Replica if self.causal.on_primary(split) => {
                 self.shared.counters.primary.add_one();
                 (Place::Primary, "the session has written before")
+            }
+            Place::Everywhere => match split.answer_from {
+                AnswerFrom::LastUsed => (Place::Anywhere, why),
+                AnswerFrom::Replica => (Place::Everywhere, "a replica answers it"),
+                AnswerFrom::Primary => (Place::Primary, "the primary answers it"),
+            },
+            Place::Replica if prepares && split.answer_from == AnswerFrom::Primary => {
+                (Place::Primary, "the primary answers it")
             }
             _ => (place, why),
         };

@@ -12,6 +12,7 @@ mod forward;
 mod hints;
 mod log;
 mod pin;
+mod propagate;
 mod rules;
 mod statement;
 
@@ -24,6 +25,7 @@ pub use forward::{FastForward, Forwarding, StatementIds};
 pub use hints::{Hints, Orders, RouteTo};
 pub use log::{Expected, LogEntry, Lsn, SessionLog, StateId, This, Tied, Verdict, Witness};
 pub use pin::Pin;
+pub use propagate::{Others, Propagate};
 pub use rules::{Caching, Multiplex, RuleVerdict};
 pub use statement::Statement;
 

@@ -2,6 +2,7 @@
 
 mod again;
 mod attach;
+mod propagate;
 
 use super::{
     Backends,
@@ -15,6 +16,7 @@ use super::{
 use crate::config::{self, Account};
 use chain::{
     Chain, Command, Error, Reply, Result, Server, Stack,
+    command::Asker,
     error::{CatchUpFailed, CatchUpKilled},
     facts::{
         Affinity, Fact, FastForward, Fresh, Lsn, Orders, Pin as Pinned, ServedBy, SessionLog,
@@ -83,6 +85,10 @@ struct State {
     avoided: Vec<(u32, Retry)>,
     /// Something of the session's is gone for good.
     lost: bool,
+    /// What is to be brought to others once the last command has succeeded.
+    order: Option<propagate::Order>,
+    /// Connections to which it is being brought.
+    away: Vec<propagate::Away>,
 }
 
 /// One connection of the session, with the backend filters on top.
@@ -136,6 +142,7 @@ impl Service<Command> for Dispatch {
         if state.lost {
             return Poll::Ready(Err(Error::backend("the session's state was lost")));
         }
+        ready!(state.poll_back(cx));
         let mut at = 0;
         while at < state.held.len() {
             match ready!(state.held[at].stack.poll_ready(cx)) {
@@ -159,6 +166,10 @@ impl Service<Command> for Dispatch {
             if state.keeps_state && state.prepare(&command, &target) {
                 return state.close_everywhere(&command).await;
             }
+            let order = state.order(&command);
+            if let Some(order) = order.as_ref().filter(|_| command.asker() != Asker::Client) {
+                return Ok(state.propagate_alone(order));
+            }
             let target = state.around(target, &command);
             let at = match state.held_for(&target, &command) {
                 Some(at) => state.again(at),
@@ -181,7 +192,11 @@ impl Service<Command> for Dispatch {
                     state.lost |= error.cause::<CatchUpFailed>().is_some();
                     Err(error)
                 }
-                (reply, _) => reply,
+                (Ok(reply), _) => match order {
+                    // In a box of its own: few chains have it.
+                    Some(order) => Box::pin(state.follow(order, reply)).await,
+                    None => Ok(reply),
+                },
             }
         })
     }
@@ -197,8 +212,19 @@ impl State {
     fn new(shared: Arc<Shared>, me: Registered, alone: bool) -> Self {
         let keeps_state = !alone && shared.chain.gives(SessionLog::NAME);
         let held = SmallVec::new();
-        let (generation, last, avoided, lost) = (0, None, Vec::new(), false);
-        Self { shared, me, held, alone, keeps_state, generation, last, avoided, lost }
+        Self {
+            shared,
+            me,
+            held,
+            alone,
+            keeps_state,
+            generation: 0,
+            last: None,
+            avoided: Vec::new(),
+            lost: false,
+            order: None,
+            away: Vec::new(),
+        }
     }
 
     /// Sends a command on one of the connections, which is ready for it.
