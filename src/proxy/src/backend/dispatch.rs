@@ -14,6 +14,7 @@ use super::{
     sessions::{Killed, Lease, Registered, Sessions},
 };
 use crate::config::{self, Account};
+use arc_swap::ArcSwap;
 use chain::{
     Chain, Command, Error, Reply, Result, Server, Stack,
     command::Asker,
@@ -29,7 +30,10 @@ use chain::{
 use smallvec::SmallVec;
 use std::{
     pin::Pin,
-    sync::{Arc, atomic::Ordering::Relaxed},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     task::{Context, Poll, ready},
 };
 use tower::{Service, ServiceExt};
@@ -44,11 +48,12 @@ pub(crate) struct Dispatch(Lend<State>);
 pub(crate) struct Shared {
     pub(crate) chain: Chain,
     pub(crate) backends: Arc<Backends>,
-    pub(crate) settings: config::Backend,
+    /// A reload may change them.
+    pub(crate) settings: Arc<ArcSwap<config::Backend>>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) mirrors: Arc<Mirrors>,
     /// Replies say what statement they are to: [`Ran`].
-    pub(crate) tells_statement: bool,
+    pub(crate) tells_statement: Arc<AtomicBool>,
 }
 
 /// The statement that a reply is the reply to, as far as `parse` knows it; on the reply, where
@@ -259,13 +264,14 @@ impl State {
         }
         let orders = if *alone { Orders::default() } else { Orders::of(&command) };
         if let Some(hostgroup) = orders.mirror {
-            shared.mirrors.send(hostgroup, &command, &me.entry.account);
+            shared.mirrors.send(hostgroup, &command, &me.entry.account());
         }
-        let ran = shared.tells_statement.then(|| Ran(command.fact::<Statement>().cloned()));
+        let ran =
+            shared.tells_statement.load(Relaxed).then(|| Ran(command.fact::<Statement>().cloned()));
         let reply = match orders.timeout {
             None => ids::exchange(one, me, command).await,
             Some(limit) => {
-                let (lease, account) = (one.ids.lease.clone(), me.entry.account.clone());
+                let (lease, account) = (one.ids.lease.clone(), Account::clone(&me.entry.account()));
                 let reply = ids::exchange(one, me, command);
                 // In a box of its own: few commands have one.
                 Box::pin(deadline::within(limit, lease, account, reply)).await
