@@ -8,6 +8,7 @@ use crate::{
     facts::{Fact, FastForward, Target},
     registry::{Built, Entry, Part, Want},
     settings::{Mistake, Mistakes, Settings, suggest},
+    timed::Timed,
 };
 use std::{
     collections::BTreeSet,
@@ -23,6 +24,8 @@ pub struct Chain {
     session: Vec<Entered>,
     backend: Vec<Entered>,
     given: BTreeSet<&'static str>,
+    /// Each filter's work is a span of its own.
+    timed: bool,
     /// Shared with the chains whose sessions can stay with it.
     identity: Arc<()>,
 }
@@ -66,7 +69,14 @@ impl Chain {
         let backend = builder.list(settings, "backend", Part::Backend);
         builder.check_wants();
         let given = builder.known;
-        Self { name: Arc::default(), session, backend, given, identity: Arc::default() }
+        Self {
+            name: Arc::default(),
+            session,
+            backend,
+            given,
+            timed: false,
+            identity: Arc::default(),
+        }
     }
 
     /// As [`Self::new`], from the table's text. The dispatcher's need is not checked: tests put a
@@ -80,7 +90,8 @@ impl Chain {
         builder.check_wants();
         let given = builder.known;
         let identity = Arc::default();
-        mistakes.into_result(Some(Self { name: Arc::default(), session, backend, given, identity }))
+        let name = Arc::default();
+        mistakes.into_result(Some(Self { name, session, backend, given, timed: false, identity }))
     }
 
     /// The same chain under its name.
@@ -106,6 +117,13 @@ impl Chain {
         })
     }
 
+    /// The same chain, in which each filter's work is a span of the crate `tracing` with its name,
+    /// level debug, where it happens inside of a span.
+    #[must_use]
+    pub fn timed(self) -> Self {
+        Self { timed: true, ..self }
+    }
+
     /// Whether one of its filters attaches the fact of that name.
     pub fn gives(&self, fact: &str) -> bool {
         self.given.contains(fact)
@@ -125,17 +143,20 @@ impl Chain {
 
     /// One session's stack, over whatever dispatches its commands to backends.
     pub fn session(&self, dispatch: Stack) -> Stack {
-        wrap(&self.session, dispatch)
+        wrap(&self.session, self.timed, dispatch)
     }
 
     /// One backend connection's stack, within one session.
     pub fn backend(&self, connection: Stack) -> Stack {
-        wrap(&self.backend, connection)
+        wrap(&self.backend, self.timed, connection)
     }
 }
 
-fn wrap(entered: &[Entered], bottom: Stack) -> Stack {
-    entered.iter().rev().fold(bottom, |inner, entered| entered.layer.layer(inner))
+fn wrap(entered: &[Entered], timed: bool, bottom: Stack) -> Stack {
+    entered.iter().rev().fold(bottom, |inner, Entered { name, layer, .. }| match timed {
+        true => Stack::new(Timed::new(name.as_str(), layer.layer(inner))),
+        false => layer.layer(inner),
+    })
 }
 
 /// Of settings and of files that they name.

@@ -19,6 +19,7 @@ mod reload;
 mod schema;
 mod tables;
 mod tcp;
+mod telemetry;
 mod user;
 
 #[cfg(test)]
@@ -38,6 +39,7 @@ pub use tables::{
     ServerWord, Shutdown,
 };
 pub use tcp::Tcp;
+pub use telemetry::{Otlp, OtlpProtocol, ParentSource, QueryText, Trace, TraceLevel};
 pub use user::{Account, Require, User};
 
 use chain::{Chain, Registry, Topology, settings::Mistakes};
@@ -55,6 +57,10 @@ pub struct Config {
     pub log: Log,
     /// The file with a line for each command.
     pub events: Events,
+    /// Where traces and metrics are sent.
+    pub otlp: Otlp,
+    /// Which commands are traced.
+    pub trace: Trace,
     /// Bounds on what clients can take.
     pub limits: Limits,
     /// Connections to servers.

@@ -25,10 +25,12 @@ mod runtime;
 mod session;
 mod signal;
 mod stream;
+pub mod telemetry;
 mod tls;
 mod users;
 mod window;
 
+pub use metrics::table::table as metrics_table;
 pub use reload::{Changes, Claim, Control, Inherited, Read, Refused, Reloaded, claim};
 pub use runtime::{Proxy, StartError};
 pub use tls::TlsError;

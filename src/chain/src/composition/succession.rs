@@ -22,6 +22,7 @@ impl Chain {
         }
         Self {
             name: self.name.clone(),
+            timed: self.timed,
             session: become_these(&older.session, self.session),
             backend: become_these(&older.backend, self.backend),
             given: self.given,

@@ -73,7 +73,8 @@ pub(super) async fn order(
 async fn strike(victim: &Entry) -> Result<bool, Refused> {
     let Some(lease) = victim.last_used() else { return Ok(false) };
     let Some(passage) = lease.gate.enter().await else { return Ok(false) };
-    let killed = kill::query(&lease.backend, &victim.account(), lease.source, lease.thread_id).await;
+    let killed =
+        kill::query(&lease.backend, &victim.account(), lease.source, lease.thread_id).await;
     // Whatever else has happened, a server that has answered strikes no more.
     if matches!(killed, Ok(()) | Err(ConnectError::Refused(_))) {
         passage.answered();

@@ -13,7 +13,10 @@ use super::{
     mirror::Mirrors,
     sessions::{Killed, Lease, Registered, Sessions},
 };
-use crate::config::{self, Account};
+use crate::{
+    config::{self, Account},
+    telemetry::Trail,
+};
 use arc_swap::ArcSwap;
 use chain::{
     Chain, Command, Error, Reply, Result, Server, Stack,
@@ -35,6 +38,7 @@ use std::{
         atomic::{AtomicBool, Ordering::Relaxed},
     },
     task::{Context, Poll, ready},
+    time::Instant,
 };
 use tower::{Service, ServiceExt};
 
@@ -169,6 +173,11 @@ impl Service<Command> for Dispatch {
             let Some(target) = command.fact::<Target>().cloned() else {
                 return Err(Error::filter("no filter has said which server this command goes to"));
             };
+            if let Some(trail) = command.trail::<Trail>()
+                && command.asker() == Asker::Client
+            {
+                trail.dispatched(&command);
+            }
             if state.keeps_state && state.prepare(&command, &target) {
                 return state.close_everywhere(&command).await;
             }
@@ -336,7 +345,13 @@ impl State {
             let name = &target.server.name;
             return Err(Error::filter(format!("this session has no connection to {name}")));
         }
-        let (link, target) = self.attach(&target, command).await?;
+        let trail = command.trail::<Trail>().map(|trail| (trail, Instant::now()));
+        let attached = self.attach(&target, command).await;
+        if let Some((trail, began)) = trail {
+            let found = attached.as_ref().ok();
+            trail.checked_out(began, found.map(|(_, target)| target.server.name.clone()));
+        }
+        let (link, target) = attached?;
         let attached = self.hold(target, link);
         let at = self.held.len() - 1;
         let ready = self.held[at].stack.ready().await.map(drop);

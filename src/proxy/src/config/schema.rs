@@ -1,8 +1,8 @@
 //! The JSON Schema of the whole file: the tables' types and the filters' settings.
 
 use super::{
-    Backend, Cluster, Events, Hostgroup, Limits, Listener, Log, MonitorTable, Reload, Server,
-    Shutdown, Tcp, admin::AdminTable, user::UserTable,
+    Backend, Cluster, Events, Hostgroup, Limits, Listener, Log, MonitorTable, Otlp, Reload, Server,
+    Shutdown, Tcp, Trace, admin::AdminTable, user::UserTable,
 };
 use chain::{Part, Registry};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema, schema_for};
@@ -27,6 +27,12 @@ struct File {
     /// A file with a line of JSON for each command.
     #[schemars(default)]
     events: Events,
+    /// Where traces and metrics are sent, by OTLP.
+    #[schemars(default)]
+    otlp: Otlp,
+    /// Which commands are traced, and what is told of them.
+    #[schemars(default)]
+    trace: Trace,
     /// Bounds on what clients can take.
     #[schemars(default)]
     limits: Limits,

@@ -8,6 +8,7 @@ use crate::{
     events::EventLog,
     metrics::{CountedByFilters, Metrics},
     session::login::ProcessKey,
+    telemetry::{Telemetry, Tracing},
 };
 use arc_swap::{ArcSwap, ArcSwapOption};
 use chain::Topology;
@@ -29,6 +30,9 @@ pub(crate) struct Live {
     pub(super) tells_statement: Arc<AtomicBool>,
     pub(super) digests: Option<Arc<Digests>>,
     pub(super) events: Option<Arc<EventLog>>,
+    pub(super) tracing: Option<Arc<Tracing>>,
+    /// Each filter's time is told.
+    pub(super) times_filters: bool,
     world: ArcSwapOption<World>,
     /// Listeners that are closed and whose sessions go on.
     parted: Mutex<Vec<Arc<Door>>>,
@@ -46,11 +50,12 @@ pub(crate) struct Live {
 impl Live {
     pub(super) fn new(
         config: &Config,
+        telemetry: &Telemetry,
         digests: Option<Arc<Digests>>,
         events: Option<Arc<EventLog>>,
     ) -> Arc<Self> {
         let counted = CountedByFilters::default();
-        let metrics = Metrics::new(counted.clone());
+        let metrics = Metrics::new(counted.clone(), &telemetry.spans());
         let health = Health::of_nothing(&metrics.health);
         let nothing = Fleet::new(Vec::new(), Vec::new(), health, Arc::new(Topology::default()));
         let backends = Arc::new(Backends::new(nothing));
@@ -66,6 +71,8 @@ impl Live {
             tells_statement: Arc::default(),
             digests,
             events,
+            tracing: telemetry.tracing(),
+            times_filters: telemetry.times_filters(),
             world: ArcSwapOption::empty(),
             parted: Mutex::default(),
             next_server: AtomicU32::new(1),
@@ -147,6 +154,7 @@ impl Live {
 
     /// Closes idle connections that are not to be used any more, and forgets servers that have left.
     pub(super) async fn tidy(&self) {
+        self.metrics.turn(std::time::Instant::now());
         for link in self.backends.all().flat_map(|backend| backend.tidy()) {
             link.quit().await;
         }

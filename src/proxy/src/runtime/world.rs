@@ -280,7 +280,10 @@ impl Making<'_> {
             return before;
         }
         Arc::new(Shared {
-            chain: chain.clone(),
+            chain: match self.live.times_filters {
+                true => chain.clone().timed(),
+                false => chain.clone(),
+            },
             backends: self.live.backends.clone(),
             settings: self.live.settings.clone(),
             sessions: self.live.common.ids.clone(),
@@ -305,6 +308,7 @@ impl Making<'_> {
                 events: self.live.events.clone(),
             }
             .some(),
+            tracing: self.live.tracing.clone(),
             draining: self.live.common.draining.clone(),
         }
     }
