@@ -74,9 +74,6 @@ struct Outcome {
     head: Vec<u8>,
 }
 
-/// What ties a session that has something on one connection alone, for people.
-pub(crate) const LOCAL: &str = "a user variable of one connection";
-
 /// A header and the first packet of a reply to COM_STMT_PREPARE.
 const HEAD: usize = HEADER_LEN + 13;
 
@@ -255,7 +252,7 @@ impl SessionCommands {
         let pin = if let Some((target, cause)) = self.ties.get() {
             Some((target, cause.name()))
         } else if plan.names_local {
-            self.local_at.as_ref().map(|target| (target, LOCAL))
+            self.local_at.as_ref().map(|target| (target, Tied::USER_VARIABLE))
         } else if needs.last_write && self.last_write_lost {
             let text = "the connection with the last insert id was lost";
             return Err(Error::backend(text));
@@ -266,7 +263,8 @@ impl SessionCommands {
         } else {
             None
         };
-        let pin = pin.map(|(target, cause)| Pin { target: target.clone(), cause });
+        let soft = self.ties.is_empty() && !plan.names_local;
+        let pin = pin.map(|(target, cause)| Pin { target: target.clone(), cause, soft });
         if let Some(pin) = pin {
             command.note(pin);
         }
@@ -310,7 +308,7 @@ impl SessionCommands {
     fn tied(&mut self, plan: &Plan) -> Option<Tied> {
         let before = match self.ties.get() {
             Some((_, cause)) => Some(cause.name()),
-            None => self.local_at.as_ref().map(|_| LOCAL),
+            None => self.local_at.as_ref().map(|_| Tied::USER_VARIABLE),
         };
         let by = plan.ties().or(before);
         let ends = self.local_at.is_none() && self.ties.end_with(plan);

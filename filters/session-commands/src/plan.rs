@@ -7,7 +7,7 @@ use crate::{
     ties::Cause,
 };
 use bytes::Bytes;
-use chain::facts::Expected;
+use chain::facts::{Expected, Tied};
 use sql::{Dialect, Verb};
 use std::collections::HashMap;
 use wire::command::CommandCode;
@@ -67,7 +67,7 @@ impl Plan {
             _ => None,
         };
         let cursor = self.opens_cursor.map(|_| Cause::Cursor.name());
-        let local = (!self.local.is_empty()).then_some(crate::filter::LOCAL);
+        let local = (!self.local.is_empty()).then_some(Tied::USER_VARIABLE);
         self.ties.iter().find_map(tie).or(cursor).or(local)
     }
 

@@ -3,7 +3,7 @@
 use crate::{
     Layer, Registry, Stack,
     counters::Family,
-    facts::{Fact, FastForward, Target},
+    facts::{Fact, FastForward, SessionLog, Target},
     registry::{Entry, Part, Want},
     settings::{Mistake, Mistakes, Settings, suggest},
 };
@@ -16,6 +16,7 @@ pub struct Chain {
     session: Vec<Layer>,
     backend: Vec<Layer>,
     given: BTreeSet<&'static str>,
+    shares: bool,
 }
 
 /// What the dispatcher below the session filters reads, as any filter would.
@@ -25,7 +26,8 @@ impl Chain {
     /// Builds the chain that a `[chain.NAME]` table describes. Everything that is wrong with it is
     /// noted in `mistakes`; then the chain is not to be used.
     pub fn new(settings: &Settings, registry: &Registry, mistakes: &mut Mistakes) -> Self {
-        settings.allow_keys(&["session", "backend"], mistakes);
+        settings.allow_keys(&["session", "backend", "multiplex"], mistakes);
+        let shares = settings.flag("multiplex", mistakes).unwrap_or(false);
         let before = mistakes.len();
         let mut builder = Builder::new(registry, mistakes);
         let session = builder.list(settings, "session", Part::Session);
@@ -37,7 +39,13 @@ impl Chain {
         let backend = builder.list(settings, "backend", Part::Backend);
         builder.check_wants();
         let given = builder.known;
-        Self { session, backend, given }
+        if shares && !given.contains(SessionLog::NAME) && mistakes.len() == before {
+            let text = "connections cannot be shared where nobody knows what sessions set there";
+            let hint = "put { use = \"session-commands\" } into the chain's `session` list and { use \
+                        = \"catch-up\" } into `backend`, or leave `multiplex` out";
+            mistakes.push(settings.mistake_at("multiplex", text).hint(hint));
+        }
+        Self { session, backend, given, shares }
     }
 
     /// As [`Self::new`], from the table's text. The dispatcher's need is not checked: tests put a
@@ -50,12 +58,17 @@ impl Chain {
         let backend = builder.list(&settings, "backend", Part::Backend);
         builder.check_wants();
         let given = builder.known;
-        mistakes.into_result(Some(Self { session, backend, given }))
+        mistakes.into_result(Some(Self { session, backend, given, shares: false }))
     }
 
     /// Whether one of its filters attaches the fact of that name.
     pub fn gives(&self, fact: &str) -> bool {
         self.given.contains(fact)
+    }
+
+    /// Whether its sessions share their connections: between two commands, each is in the pool.
+    pub fn shares(&self) -> bool {
+        self.shares
     }
 
     /// Whether it only chooses a server and hands the session over.

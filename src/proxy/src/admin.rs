@@ -7,7 +7,7 @@ mod probes;
 mod servers;
 
 use crate::{
-    backend::{Backends, health::machine::state_name},
+    backend::{Backends, health::machine::state_name, sessions::Sessions},
     metrics::Metrics,
     signal::Signal,
 };
@@ -32,6 +32,8 @@ pub(crate) struct Facts {
     pub(crate) draining: Arc<Signal>,
     /// Those that sessions begin in.
     pub(crate) hostgroups: BTreeSet<HostgroupId>,
+    /// Who is logged in.
+    pub(crate) clients: Arc<Sessions>,
     /// Locked while servers are asked for `/ready`.
     pub(crate) asking: Mutex<()>,
 }
@@ -101,6 +103,7 @@ async fn metrics(
         gauges.outstanding.set(load.outstanding().into());
         gauges.idle.set(i64::try_from(backend.idle()).unwrap_or(i64::MAX));
     }
+    facts.metrics.pinned(&facts.clients.pins());
     let tasks = tokio::runtime::Handle::current().metrics().num_alive_tasks();
     facts.metrics.tasks.set(i64::try_from(tasks).unwrap_or(i64::MAX));
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";

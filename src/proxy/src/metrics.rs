@@ -3,10 +3,12 @@
 mod counted;
 mod forwarded;
 mod health;
+mod shared;
 
 pub(crate) use counted::Counted as CountedByFilters;
 pub(crate) use forwarded::{Forwarded, Observed};
 pub(crate) use health::Health;
+pub(crate) use shared::Shared;
 
 use chain::{HostgroupId, Origin};
 use prometheus_client::{
@@ -46,6 +48,7 @@ pub(crate) struct Metrics {
     pub(crate) health: Health,
     pub(crate) mirrored: Mirrored,
     pub(crate) forwarded: Forwarded,
+    pub(crate) shared: Shared,
 }
 
 /// Copies for other hostgroups.
@@ -74,10 +77,12 @@ pub(crate) struct ServerMetrics {
     pub(crate) attached: Gauge,
     pub(crate) idle: Gauge,
     pub(crate) outstanding: Gauge,
+    pub(crate) shared: Shared,
 }
 
 #[derive(Default)]
 struct BackendFamilies {
+    shared: Shared,
     commands: Family<ServerLabels, Counter>,
     connects: Family<ConnectLabels, Counter>,
     connections: Family<StateLabels, Gauge>,
@@ -159,7 +164,8 @@ impl Metrics {
         };
 
         let forwarded = Forwarded::new(&mut registry);
-        let backends = BackendFamilies::default();
+        let shared = Shared::register(&mut registry);
+        let backends = BackendFamilies { shared: shared.clone(), ..BackendFamilies::default() };
         backends.register(&mut registry);
         let health = Health::default();
         health.register(&mut registry);
@@ -179,6 +185,7 @@ impl Metrics {
             health,
             mirrored,
             forwarded,
+            shared,
         })
     }
 
@@ -277,6 +284,7 @@ impl BackendFamilies {
             attached: connections("attached"),
             idle: connections("idle"),
             outstanding: self.outstanding.get_or_create(&labels).clone(),
+            shared: self.shared.clone(),
         }
     }
 }

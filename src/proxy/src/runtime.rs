@@ -166,6 +166,7 @@ impl Proxy {
             started: Instant::now(),
             draining: common.draining.clone(),
             hostgroups,
+            clients: common.ids.clone(),
             asking: tokio::sync::Mutex::default(),
         };
         let renewal = Arc::default();

@@ -8,6 +8,7 @@ pub(crate) mod header;
 pub(crate) mod login;
 mod next;
 pub(crate) mod relay;
+pub(crate) mod rest;
 mod schema;
 pub(crate) mod slow;
 mod statements;
@@ -21,7 +22,7 @@ use crate::{
         dispatch::{Dispatch, Prepared, Shared},
         sessions::Killed,
     },
-    config::Account,
+    config::User,
     forward::Parting,
     metrics::Metrics,
     signal::Signal,
@@ -290,7 +291,8 @@ pub(crate) async fn refuse(
 }
 
 /// The bottom of a new session's stack with the chain on top.
-pub(crate) fn stack(context: &Context, account: &Account, id: u32) -> Stack {
-    let dispatch = Dispatch::stack(context.shared.clone(), account.clone(), id);
+pub(crate) fn stack(context: &Context, user: &User, id: u32) -> Stack {
+    let shared = context.shared.clone();
+    let dispatch = Dispatch::stack(shared, user.backend.clone(), id, user.multiplex);
     context.shared.chain.session(dispatch)
 }

@@ -118,6 +118,11 @@ pub struct Tied {
     pub ends: bool,
 }
 
+impl Tied {
+    /// A user variable whose value no other connection can be given.
+    pub const USER_VARIABLE: &'static str = "a user variable of one connection";
+}
+
 impl LogEntry {
     /// An entry of which no more is known than what a server must answer.
     pub fn new(lsn: Lsn, code: CommandCode, payload: Bytes, expected: Expected) -> Self {

@@ -2,6 +2,7 @@
 
 mod again;
 mod attach;
+pub(super) mod share;
 
 use super::{
     Backends,
@@ -10,9 +11,13 @@ use super::{
     ids::{self, Ids},
     link::Link,
     mirror::Mirrors,
+    pool::Got,
     sessions::{Killed, Lease, Registered, Sessions},
 };
-use crate::config::{self, Account};
+use crate::{
+    config::{self, Account},
+    session::rest,
+};
 use chain::{
     Chain, Command, Error, Reply, Result, Server, Stack,
     error::CatchUpFailed,
@@ -80,6 +85,8 @@ struct State {
     last: Option<u32>,
     /// Something of the session's is gone for good.
     lost: bool,
+    /// Where the session shares its connections.
+    sharing: Option<share::Sharing>,
 }
 
 /// One connection of the session, with the backend filters on top.
@@ -87,21 +94,27 @@ pub(super) struct Held {
     target: Target,
     pub(super) stack: Stack,
     pub(super) ids: Ids,
-    /// It has state that no other connection can be given.
-    tied: bool,
+    /// What state it has that no other connection can be given.
+    tied: Option<&'static str>,
     /// Where the log ended that it was sent last.
     head: Lsn,
     /// It has run nothing for the session yet.
     fresh: bool,
-    _attached: InUse,
+    /// Where the session shares its connections.
+    shared: Option<share::Shared>,
+    /// Until it is in the pool.
+    attached: Option<InUse>,
 }
 
 impl Dispatch {
     /// The bottom for the session that its client knows as `id`, which logs in to servers as
-    /// `account`.
-    pub(crate) fn stack(shared: Arc<Shared>, account: Account, id: u32) -> Stack {
+    /// `account`. Whether it shares its connections with others is also for its chain to say.
+    pub(crate) fn stack(shared: Arc<Shared>, account: Account, id: u32, shares: bool) -> Stack {
         let me = shared.sessions.register(id, account);
-        let state = State::new(shared, me, false);
+        let mut state = State::new(shared, me, false);
+        if shares && state.keeps_state && state.shared.chain.shares() {
+            state.sharing = Some(share::Sharing::default());
+        }
         Stack::new(Self(Lend::new(state)))
     }
 
@@ -140,6 +153,9 @@ impl Service<Command> for Dispatch {
                 Err(error) if state.can_replace(at, &error) => state.let_go(at),
                 Err(error) => return Poll::Ready(Err(error)),
             }
+        }
+        if rest::rests() {
+            state.rest();
         }
         if state.held.is_empty() && Pin::new(&mut state.me.ended).poll(cx).is_ready() {
             return Poll::Ready(Err(Error::backend(Killed)));
@@ -187,12 +203,22 @@ impl State {
     fn new(shared: Arc<Shared>, me: Registered, alone: bool) -> Self {
         let keeps_state = !alone && shared.chain.gives(SessionLog::NAME);
         let held = SmallVec::new();
-        Self { shared, me, held, alone, keeps_state, generation: 0, last: None, lost: false }
+        Self {
+            shared,
+            me,
+            held,
+            alone,
+            keeps_state,
+            generation: 0,
+            last: None,
+            lost: false,
+            sharing: None,
+        }
     }
 
     /// Sends a command on one of the connections, which is ready for it.
     async fn run(&mut self, at: usize, mut command: Command) -> Result<Reply> {
-        let Self { held, me, shared, alone, last, keeps_state, .. } = self;
+        let Self { held, last, keeps_state, .. } = self;
         let one = &mut held[at];
         if *keeps_state {
             // Another may stand in for the server that was named.
@@ -202,13 +228,19 @@ impl State {
             one.head = command.fact::<SessionLog>().map_or(one.head, again::head);
             *last = Some(one.target.server.id);
             match command.fact::<Tied>() {
-                Some(Tied { by: Some(_), .. }) => one.tied = true,
-                Some(Tied { by: None, .. }) => held.iter_mut().for_each(|held| held.tied = false),
+                Some(Tied { by: by @ Some(_), .. }) => one.tied = *by,
+                Some(Tied { by: None, .. }) => held.iter_mut().for_each(|held| held.tied = None),
                 None => {}
             }
         }
+        if self.sharing.is_some() {
+            // In a box of its own: few sessions share.
+            Box::pin(self.begin(at, &mut command)).await?;
+        }
+        let Self { held, me, shared, alone, keeps_state, sharing, .. } = self;
         let one = &mut held[at];
-        let fresh = std::mem::take(&mut one.fresh) && *keeps_state;
+        // What a connection has known of one that is shared is known all the same.
+        let fresh = std::mem::take(&mut one.fresh) && *keeps_state && sharing.is_none();
         let served_by = ServedBy(one.target.clone());
         if command.fact::<FastForward>().is_some() {
             let reply = one.stack.call(command).await?;
@@ -254,7 +286,7 @@ impl State {
             return at;
         }
         let stays = |held: &Held| {
-            held.tied
+            held.tied.is_some()
                 || held.ids.lease.in_transaction.load(Relaxed)
                 || command.session().in_transaction()
                 || command.fact::<Pinned>().is_some()
@@ -292,8 +324,11 @@ impl State {
             let name = &target.server.name;
             return Err(Error::filter(format!("this session has no connection to {name}")));
         }
-        let (link, target) = self.attach(&target, command).await?;
-        let attached = self.hold(target, link);
+        let (got, target) = self.attach(&target, command).await?;
+        let attached = match got {
+            Got::Clean(link) => self.hold(target, *link),
+            Got::Parked(parked) => self.take_up(*parked, target, command),
+        };
         let at = self.held.len() - 1;
         let ready = self.held[at].stack.ready().await.map(drop);
         if !attached {
@@ -303,13 +338,15 @@ impl State {
     }
 
     /// Keeps a connection for the session. False if the session has been ended meanwhile.
-    fn hold(&mut self, target: Target, mut link: Link) -> bool {
+    fn hold(&mut self, target: Target, link: Link) -> bool {
         let lease = Arc::new(Lease::new(link.backend.clone(), link.thread_id, link.source));
         let ids = Ids::of(&link, lease.clone());
-        link.lease = Some(lease.clone());
-        let _attached = InUse::connection(target.server.clone());
+        link.seat.take(lease.clone(), self.sharing.is_some());
+        let shared = self.sharing.as_ref().map(|_| share::Shared::of(&link));
+        let attached = Some(InUse::connection(target.server.clone()));
         let stack = self.shared.chain.backend(Connection::stack(link));
-        self.held.push(Held { target, stack, ids, tied: false, head: 0, fresh: true, _attached });
+        let (tied, head, fresh) = (None, 0, true);
+        self.held.push(Held { target, stack, ids, tied, head, fresh, shared, attached });
         self.me.entry.attach(lease)
     }
 }

@@ -11,10 +11,23 @@ enum State {
     /// The connection is the session's.
     #[default]
     Open,
+    /// So it is, and a KILL has been answered.
+    Struck,
     /// A KILL was sent to which no reply has come: it may strike at any time.
     Doubtful,
     /// The connection is the session's no longer.
     Shut,
+}
+
+/// What came of shutting a gate without waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shut {
+    /// No KILL was ever let through, and none will be.
+    Now,
+    /// One has been, and was answered.
+    Struck,
+    /// One is under way, or nobody knows.
+    NotYet,
 }
 
 /// A KILL that is under way.
@@ -38,14 +51,36 @@ impl Gate {
     /// the connection from now on.
     pub(crate) async fn shut(&self) -> bool {
         let mut state = self.0.lock().await;
-        std::mem::replace(&mut *state, State::Shut) == State::Open
+        matches!(std::mem::replace(&mut *state, State::Shut), State::Open | State::Struck)
+    }
+
+    /// Lets none through any more, unless one has been let through: then the gate stays as it is.
+    pub(crate) fn try_shut(&self) -> Shut {
+        let Ok(mut state) = self.0.try_lock() else { return Shut::NotYet };
+        match *state {
+            State::Open => {
+                *state = State::Shut;
+                Shut::Now
+            }
+            State::Struck => Shut::Struck,
+            State::Doubtful | State::Shut => Shut::NotYet,
+        }
+    }
+
+    /// The connection is the same session's again, which has shut the gate when it let it go. False
+    /// if somebody looks at it just now: then it stays shut.
+    pub(crate) fn reopen(&self) -> bool {
+        self.0.try_lock().is_ok_and(|mut state| {
+            *state = State::Open;
+            true
+        })
     }
 }
 
 impl Passage<'_> {
     /// A server has replied: what there was to do has been done.
     pub(crate) fn answered(mut self) {
-        *self.0 = State::Open;
+        *self.0 = State::Struck;
     }
 }
 

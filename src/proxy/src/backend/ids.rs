@@ -33,7 +33,7 @@ use wire::{
 /// What is known of ids on one connection of a session.
 pub(super) struct Ids {
     pub(super) lease: Arc<Lease>,
-    vendor: Vendor,
+    pub(super) vendor: Vendor,
     version: Option<Server>,
     /// The session has no other connection, and the proxy knows no password for one.
     alone: bool,
@@ -49,6 +49,16 @@ impl Ids {
         let Link { vendor, version, .. } = *link;
         let alone = link.home.is_some();
         Self { lease, vendor, version, alone, prepared: Prepared::default() }
+    }
+
+    /// Whether a prepared statement has the session's id in it.
+    pub(super) fn has_statements(&self) -> bool {
+        !self.prepared.is_empty()
+    }
+
+    /// The connection is another session's.
+    pub(super) fn forget_statements(&mut self) {
+        self.prepared = Prepared::default();
     }
 
     fn dialect(&self, session: &Session) -> Dialect {
@@ -98,6 +108,11 @@ async fn pass(held: &mut Held, command: Command) -> Result<Reply> {
 
 async fn send(held: &mut Held, command: Command) -> Result<Reply> {
     held.stack.ready().await?.call(command).await
+}
+
+/// Sends a command of the proxy's own and reads the answer.
+pub(super) async fn ask(held: &mut Held, command: Command) -> Result<Answer> {
+    whole(send(held, command).await?).await
 }
 
 async fn whole(reply: Reply) -> Result<Answer> {

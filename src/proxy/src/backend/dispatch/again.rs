@@ -35,7 +35,7 @@ impl State {
     pub(super) fn can_replace(&self, at: usize, error: &Error) -> bool {
         let held = &self.held[at];
         self.keeps_state
-            && !held.tied
+            && held.tied.is_none()
             && error.cause::<Interrupted>().is_none()
             && !held.ids.lease.in_transaction.load(Relaxed)
             && !self.me.entry.killed.load(Relaxed)
@@ -84,7 +84,9 @@ impl State {
 
     /// What a command needs that is gone with its connection is not made up on another.
     pub(super) fn may_open(&mut self, command: &Command) -> Result<()> {
-        let Some(pin) = command.fact::<Pin>().filter(|_| self.keeps_state) else { return Ok(()) };
+        let shares = self.sharing.is_some();
+        let pin = command.fact::<Pin>().filter(|pin| self.keeps_state && !(pin.soft && shares));
+        let Some(pin) = pin else { return Ok(()) };
         self.lost = true;
         let text = format!("the connection with {} was lost", pin.cause);
         Err(Error::backend(text))
@@ -93,8 +95,9 @@ impl State {
     /// Keeps what is needed to send the command once more, if that may come to pass.
     pub(super) fn spare(&self, at: usize, command: &Command) -> Option<Spare> {
         let held = &self.held[at];
-        let stays =
-            held.tied || command.session().in_transaction() || command.fact::<Pin>().is_some();
+        let stays = held.tied.is_some()
+            || command.session().in_transaction()
+            || command.fact::<Pin>().is_some();
         if !self.keeps_state || stays {
             return None;
         }
