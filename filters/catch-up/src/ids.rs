@@ -1,32 +1,58 @@
 //! Statement ids: the session's above, the server's below.
 
-use crate::Seen;
+mod watch;
+
 use bytes::{Bytes, BytesMut};
-use chain::{Command, Frame, Reply};
+use chain::{
+    Command, Reply,
+    facts::{Expected, LogEntry, SessionLog, StateId, Unprepared},
+    retry::Retry,
+};
 use std::{
-    collections::HashMap,
-    sync::{Arc, OnceLock},
+    collections::{HashMap, VecDeque},
+    time::Instant,
 };
 use wire::{
     command::{CommandCode, statement::statement_id},
     err::{ErrPacket, codes},
-    packet::HEADER_LEN,
 };
 
-/// The statements that this connection has, by the session's ids.
+pub(crate) use watch::watch;
+
+/// The statements that this connection has.
 #[derive(Debug, Default)]
-pub(crate) struct Ids(HashMap<u32, Known>);
+pub(crate) struct Ids {
+    /// The session's own, by its ids.
+    known: HashMap<u32, Known>,
+    /// Those whose context the session's next log tells.
+    unlabelled: Vec<u32>,
+    /// Those of sessions that had the connection before; the one used last is the last.
+    spare: VecDeque<Spare>,
+    /// The server's ids of those that nobody can use again.
+    closing: Vec<u32>,
+}
 
 #[derive(Debug)]
 enum Known {
-    /// The server's id.
-    Here(u32),
+    Here {
+        /// The server's id.
+        server: u32,
+        /// See [`LogEntry::context`]; `None` also where another session must not have it.
+        context: Option<StateId>,
+    },
     /// The server has refused it: with this ERR packet, or empty if it is another statement here.
-    Broken(Bytes),
+    Broken { error: Bytes, retry: Retry },
 }
 
-/// Where the id stands in the reply to COM_STMT_PREPARE, header included.
-const ID: std::ops::Range<usize> = HEADER_LEN + 1..HEADER_LEN + 5;
+#[derive(Debug)]
+struct Spare {
+    context: StateId,
+    server: u32,
+}
+
+/// Errors of a replica that has not yet got what the primary has: no such schema, table, column,
+/// routine.
+const LAGGING: [u16; 4] = [1049, 1146, 1054, 1305];
 
 /// Whether a command begins with a statement's id.
 pub(crate) fn names_statement(code: CommandCode) -> bool {
@@ -35,50 +61,151 @@ pub(crate) fn names_statement(code: CommandCode) -> bool {
         || code == CommandCode::STMT_BULK_EXECUTE
 }
 
+/// The session's id of the statement that an entry prepares.
+pub(crate) fn prepares(entry: &LogEntry) -> Option<u32> {
+    match entry.expected {
+        Expected::Statement { id, .. } => Some(id),
+        _ => None,
+    }
+}
+
+/// What another session must have of a statement for it to be the same one. The dispatcher puts
+/// each session's own id into a text that asks for it.
+fn shared_context(entry: &LogEntry) -> Option<StateId> {
+    entry.context.filter(|_| !sql::may_name_connection_id(&entry.payload))
+}
+
 impl Ids {
-    pub(crate) fn insert(&mut self, session: u32, server: u32) {
-        self.0.insert(session, Known::Here(server));
+    /// Notes a statement of the session's, which the log has told of.
+    pub(crate) fn insert(&mut self, entry: &LogEntry, session: u32, server: u32) {
+        self.known.insert(session, Known::Here { server, context: shared_context(entry) });
+    }
+
+    /// Notes a statement that the session itself has prepared here.
+    pub(crate) fn insert_own(&mut self, session: u32, server: u32) {
+        self.known.insert(session, Known::Here { server, context: None });
+        self.unlabelled.push(session);
     }
 
     /// Notes a statement that cannot be executed here.
-    pub(crate) fn broken(&mut self, session: u32, error: Bytes) {
-        self.0.insert(session, Known::Broken(error));
+    pub(crate) fn broken(&mut self, session: u32, why: Bytes) {
+        let now = Instant::now();
+        if let Some(Known::Broken { error, retry }) = self.known.get_mut(&session) {
+            retry.again(now);
+            *error = why;
+            return;
+        }
+        self.known.insert(session, Known::Broken { error: why, retry: Retry::failed(now) });
+    }
+
+    /// Whether there is nothing to be learnt from the session's next log.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.unlabelled.is_empty()
+    }
+
+    /// Learns the contexts of the statements that the session has prepared itself.
+    pub(crate) fn label(&mut self, log: &SessionLog) {
+        for id in std::mem::take(&mut self.unlabelled) {
+            let entry = log.entries.iter().rev().find(|entry| prepares(entry) == Some(id));
+            if let (Some(entry), Some(Known::Here { context, .. })) =
+                (entry, self.known.get_mut(&id))
+            {
+                *context = shared_context(entry);
+            }
+        }
+    }
+
+    /// The connection is another session's from now on.
+    pub(crate) fn pass_on(&mut self) {
+        self.unlabelled.clear();
+        for known in std::mem::take(&mut self.known).into_values() {
+            match known {
+                Known::Here { server, context: Some(context) } => {
+                    self.spare.push_back(Spare { context, server });
+                }
+                Known::Here { server, context: None } => self.closing.push(server),
+                Known::Broken { .. } => {}
+            }
+        }
+    }
+
+    /// Takes over what a session before has prepared, if that is there.
+    pub(crate) fn take_over(&mut self, entry: &LogEntry, session: u32) -> bool {
+        let Some(wanted) = shared_context(entry) else { return false };
+        let Some(at) = self.spare.iter().rposition(|spare| spare.context == wanted) else {
+            return false;
+        };
+        let Some(Spare { server, .. }) = self.spare.remove(at) else { return false };
+        self.insert(entry, session, server);
+        true
+    }
+
+    /// The server's ids of what is to be closed: beyond `limit`, what has been there longest.
+    pub(crate) fn surplus(&mut self, limit: usize) -> Vec<u32> {
+        let beyond = self.spare.len().saturating_sub(limit);
+        let mut closing = std::mem::take(&mut self.closing);
+        closing.extend(self.spare.drain(..beyond).map(|spare| spare.server));
+        closing
     }
 
     /// The session's and the server's id of each.
     pub(crate) fn pairs(&self) -> Vec<(u32, u32)> {
         let here = |(session, known): (&u32, &Known)| match known {
-            Known::Here(server) => Some((*session, *server)),
-            Known::Broken(_) => None,
+            Known::Here { server, .. } => Some((*session, *server)),
+            Known::Broken { .. } => None,
         };
-        self.0.iter().filter_map(here).collect()
+        self.known.iter().filter_map(here).collect()
     }
 
-    /// Puts the server's id into a command. What to answer instead, if the statement is not here.
-    pub(crate) fn translate(&mut self, command: &mut Command) -> Option<Reply> {
-        let id = statement_id(command.whole())?;
+    /// Whether the session's statement is here.
+    pub(crate) fn has(&self, session: u32) -> bool {
+        matches!(self.known.get(&session), Some(Known::Here { .. }))
+    }
+
+    /// Whether it is time to prepare again what was refused.
+    pub(crate) fn is_due(&self, session: u32) -> bool {
+        match self.known.get(&session) {
+            Some(Known::Broken { retry, .. }) => retry.is_due(Instant::now()),
+            _ => false,
+        }
+    }
+
+    /// Puts the server's id into a command. Gives it back with the answer if the statement is not
+    /// here.
+    pub(crate) fn translate(&mut self, mut command: Command) -> Result<Command, Reply> {
+        let Some(id) = statement_id(command.whole()) else { return Ok(command) };
         let closes = command.code() == CommandCode::STMT_CLOSE;
-        let known = if closes { self.0.remove(&id) } else { None };
-        match known.as_ref().or_else(|| self.0.get(&id)) {
-            Some(Known::Here(server)) => {
+        let silent = closes || command.code() == CommandCode::STMT_SEND_LONG_DATA;
+        let removed = if closes { self.known.remove(&id) } else { None };
+        match removed.as_ref().or_else(|| self.known.get(&id)) {
+            Some(Known::Here { server, .. }) => {
                 let mut payload = BytesMut::from(command.payload());
                 payload[..4].copy_from_slice(&server.to_le_bytes());
                 command.rewrite(payload);
-                None
+                Ok(command)
             }
-            _ if closes || command.code() == CommandCode::STMT_SEND_LONG_DATA => {
-                // No reply; it is no statement of this connection.
-                self.is_foreign(id).then(|| Reply::new(chain::Body::end(chain::End::default())))
+            Some(Known::Broken { error, .. }) if !closes => {
+                let error = ErrPacket::decode(error).ok();
+                let lags = error.as_ref().is_some_and(|error| LAGGING.contains(&error.code));
+                let reply = if silent { nothing() } else { refused(&command, id, error) };
+                Err(if lags { reply.with(Unprepared { command }) } else { reply })
             }
-            Some(Known::Broken(error)) => Some(refused(command, id, error)),
-            // The server says so itself, unless it would take another statement for it.
-            None => (!self.is_free(id)).then(|| refused(command, id, &Bytes::new())),
+            // No reply; it is no statement of this connection.
+            _ if silent && self.is_foreign(id) => Err(nothing()),
+            _ if silent || self.is_free(id) => Ok(command),
+            // The server would take another statement for it.
+            _ => Err(refused(&command, id, None)),
         }
     }
 
     /// Whether no statement of the server has this id.
     fn is_free(&self, id: u32) -> bool {
-        !self.0.values().any(|known| matches!(known, Known::Here(server) if *server == id))
+        !self
+            .known
+            .values()
+            .any(|known| matches!(known, Known::Here { server, .. } if *server == id))
+            && !self.spare.iter().any(|spare| spare.server == id)
+            && !self.closing.contains(&id)
     }
 
     /// Whether the id is one of the session's, or would hit a statement of the server.
@@ -87,8 +214,12 @@ impl Ids {
     }
 }
 
-fn refused(command: &Command, id: u32, error: &Bytes) -> Reply {
-    let error = ErrPacket::decode(error).unwrap_or_else(|_| {
+fn nothing() -> Reply {
+    Reply::new(chain::Body::end(chain::End::default()))
+}
+
+fn refused(command: &Command, id: u32, error: Option<ErrPacket>) -> Reply {
+    let error = error.unwrap_or_else(|| {
         let what = match command.code() {
             CommandCode::STMT_FETCH => "mysqld_stmt_fetch",
             CommandCode::STMT_RESET => "mysqld_stmt_reset",
@@ -98,34 +229,4 @@ fn refused(command: &Command, id: u32, error: &Bytes) -> Reply {
         ErrPacket::new(codes::ER_UNKNOWN_STMT_HANDLER, text)
     });
     Reply::err(command, &error)
-}
-
-/// Puts the session's id of a statement into the reply that names the server's, and notes how the
-/// reply ends.
-pub(crate) fn watch(reply: Reply, statement: Option<u32>, seen: Arc<OnceLock<Seen>>) -> Reply {
-    let (mut at, mut header, mut server) = (0_usize, None, [0; 4]);
-    reply.map_body(|body| {
-        body.map(move |frame| match frame {
-            Frame::Packets(run) if statement.is_some() && at < ID.end => {
-                let mut run = BytesMut::from(&run[..]);
-                let session = statement.unwrap_or_default().to_le_bytes();
-                for byte in run.iter_mut() {
-                    if at == HEADER_LEN {
-                        header = Some(*byte);
-                    } else if ID.contains(&at) && header == Some(0) {
-                        server[at - ID.start] = std::mem::replace(byte, session[at - ID.start]);
-                    }
-                    at += 1;
-                }
-                Frame::Packets(run.freeze())
-            }
-            Frame::End(end) => {
-                let id = (header == Some(0) && at >= ID.end).then(|| u32::from_le_bytes(server));
-                // There is one end.
-                let _ = seen.set(Seen { failed: end.error.is_some(), id });
-                Frame::End(end)
-            }
-            frame => frame,
-        })
-    })
 }

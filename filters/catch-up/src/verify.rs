@@ -7,10 +7,14 @@ use chain::{
 };
 use wire::{capability::Capabilities, command::statement::PrepareOk, packet::HEADER_LEN};
 
+/// The ERR packet of an answer, without its header; what there is if it is none.
+pub(crate) fn error_of(answer: &Answer) -> Bytes {
+    answer.end.packet.get(HEADER_LEN..).map(Bytes::copy_from_slice).unwrap_or_default()
+}
+
 /// Compares a reply with what the log expects.
 pub(crate) fn verify(entry: &LogEntry, answer: &Answer) -> Verdict {
-    let error =
-        || answer.end.packet.get(HEADER_LEN..).map(Bytes::copy_from_slice).unwrap_or_default();
+    let error = || error_of(answer);
     let failed = answer.end.error.is_some();
     match entry.expected {
         Expected::Anything => Verdict::Same,

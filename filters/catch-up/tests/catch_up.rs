@@ -4,26 +4,37 @@ use bytes::Bytes;
 
 use chain::{
     Answer, Body, Chain, Command, End, Error, Registry, Reply, Stack,
-    error::CatchUpFailed,
-    facts::{Expected, LogEntry, Lsn, SessionLog, This},
+    error::{CatchUpFailed, CatchUpKilled},
+    facts::{
+        Adopted, Careful, Expected, LogEntry, Lsn, Renewal, SessionLog, StateId, Statement, This,
+        Unprepared,
+    },
     settings::{Mistakes, Settings},
     testing::{self, Client, Log, answering, session},
 };
+use futures_util::FutureExt;
 use std::sync::Arc;
+use tower::{Service, ServiceExt};
 use wire::{
     command::{CommandCode, statement::statement_id},
-    err::{ErrPacket, codes},
+    err::{ErrPacket, ErrorCode, codes},
+    status::Status,
 };
 
 /// The chain's `backend` list, whatever is above it.
 fn stack(bottom: Stack) -> Client {
+    Client::new(with("", bottom))
+}
+
+/// The filter with these settings.
+fn with(settings: &str, bottom: Stack) -> Stack {
     use chain::FilterFactory;
     use chain::registry::IntoLayer;
     let mut mistakes = Mistakes::default();
-    let settings = Settings::parse("chain.toml", "", &mut mistakes);
-    let config = catch_up::Factory::read(&settings, &mut mistakes).expect("it has no settings");
-    let layer = catch_up::Factory::build(config).expect("it has no settings").into_layer();
-    Client::new(tower::Layer::layer(&layer, bottom))
+    let settings = Settings::parse("chain.toml", settings, &mut mistakes);
+    let config = catch_up::Factory::read(&settings, &mut mistakes).expect("they are good");
+    let layer = catch_up::Factory::build(config).expect("they are good").into_layer();
+    tower::Layer::layer(&layer, bottom)
 }
 
 fn entry(lsn: Lsn, text: &str, expected: Expected) -> Arc<LogEntry> {
@@ -35,7 +46,8 @@ fn entry(lsn: Lsn, text: &str, expected: Expected) -> Arc<LogEntry> {
 }
 
 fn log(entries: &[Arc<LogEntry>], this: Option<This>) -> SessionLog {
-    SessionLog { entries: Arc::new(entries.to_vec()), this, ..SessionLog::default() }
+    let (entries, state) = (Arc::new(entries.to_vec()), Some(StateId(entries.len() as u128)));
+    SessionLog { entries, this, state, ..SessionLog::default() }
 }
 
 fn query(text: &str, log: SessionLog) -> Command {
@@ -53,6 +65,13 @@ fn server(seen: Log) -> Stack {
         seen.push(line);
         if text.contains("wrong") {
             return Ok(Reply::err(&command, &ErrPacket::new(codes::ER_UNKNOWN_STMT_HANDLER, "no")));
+        }
+        if let Some((code, sqlstate)) = match () {
+            () if text.contains("lagging") => Some((1146, *b"42S02")),
+            () if text.contains("killed") => Some((1317, *b"70100")),
+            () => None,
+        } {
+            return Ok(Reply::err(&command, &ErrPacket::new(ErrorCode { code, sqlstate }, "no")));
         }
         if command.code() == CommandCode::STMT_PREPARE {
             let packet = [12, 0, 0, 1, 0, 7, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0];
@@ -105,7 +124,94 @@ fn where_an_entry_fails_nothing_more_is_sent() {
         (error.code(), error.message()),
         (1243, "deferred session command failed: no".into())
     );
+    // What fails stops nothing that is in the same write, but the command is not.
+    assert_eq!(seen.take(), ["SET wrong=1", "USE d"]);
+    // Nor is anything from then on.
+    assert!(client.query("SELECT 1").unwrap_err().cause::<CatchUpFailed>().is_some());
+    assert_eq!(seen.take(), [""; 0]);
+}
+
+#[test]
+fn after_a_failure_one_thing_goes_at_a_time() {
+    let seen = Log::default();
+    let mut client = stack(server(seen.clone()));
+    let entries =
+        [entry(1, "SET wrong=1", Expected::Success), entry(2, "USE d", Expected::Success)];
+    let read = read("SELECT 1", log(&entries, None)).with(Careful);
+    assert!(client.send(read).unwrap_err().cause::<CatchUpFailed>().is_some());
     assert_eq!(seen.take(), ["SET wrong=1"]);
+}
+
+/// As `parse` leaves it.
+fn read(text: &str, log: SessionLog) -> Command {
+    let statement = Statement::new(Bytes::copy_from_slice(text.as_bytes()), Default::default());
+    query(text, log).with(statement)
+}
+
+/// What reached the server although its only entry failed: the command, if it was in one write.
+fn behind_a_failure(settings: &str, command: Command) -> Vec<String> {
+    let seen = Log::default();
+    let mut client = Client::new(with(settings, server(seen.clone())));
+    let error = client.send(command).unwrap_err();
+    assert!(error.cause::<CatchUpFailed>().is_some(), "{error}");
+    seen.take().split_off(1)
+}
+
+#[test]
+fn a_read_goes_with_what_is_missing_and_its_result_stays_if_that_fails() {
+    let wrong = || log(&[entry(1, "SET wrong=1", Expected::Success)], None);
+    for text in ["SELECT 1", "SELECT a FROM t WHERE b = 1", "SHOW TABLES"] {
+        assert_eq!(behind_a_failure("", read(text, wrong())), [text]);
+        assert_eq!(behind_a_failure("pipeline_reads = false", read(text, wrong())), [""; 0]);
+    }
+    for text in [
+        "INSERT INTO t VALUES (1)",
+        "SELECT a FROM t FOR UPDATE",
+        "SELECT a INTO @b FROM t",
+        "SELECT @a := 1",
+        "SELECT unknown(1)",
+        "SELECT GET_LOCK('a', 1)",
+        "SHOW WARNINGS",
+        "SELECT FOUND_ROWS()",
+        "SELECT 1; SELECT 2",
+        "EXPLAIN SELECT 1",
+        "BEGIN",
+        "SET @a = 1",
+        "CALL p()",
+        "EXECUTE p",
+    ] {
+        assert_eq!(behind_a_failure("", read(text, wrong())), [""; 0], "{text}");
+    }
+    // Not in a transaction, nor where one would begin.
+    for status in [Status::AUTOCOMMIT | Status::IN_TRANS, Status::EMPTY] {
+        let mut session = session();
+        session.set_status(status);
+        let command = Command::query(session, "SELECT 1").with(wrong());
+        let statement = Statement::new("SELECT 1".into(), Default::default());
+        assert_eq!(behind_a_failure("", command.with(statement)), [""; 0]);
+    }
+    // Nor behind what nobody has understood.
+    let unread = SessionLog { state: None, ..wrong() };
+    assert_eq!(behind_a_failure("", read("SELECT 1", unread)), [""; 0]);
+}
+
+#[test]
+fn h77_a_kill_in_the_midst_ends_the_command_and_the_connection() {
+    let seen = Log::default();
+    let mut client = stack(server(seen.clone()));
+    let entries = [
+        entry(1, "SET killed=1", Expected::Anything),
+        entry(2, "SELECT killed", Expected::Statement { id: ID, parameters: 0 }),
+    ];
+    for entry in entries {
+        let mut client = Client::new(with("", server(seen.clone())));
+        let error = client.send(query("INSERT", log(&[entry], None))).unwrap_err();
+        assert!(error.cause::<CatchUpKilled>().is_some());
+        assert_eq!((error.code(), error.sqlstate()), (1317, *b"70100"));
+        assert_eq!(seen.take().len(), 1);
+        assert!(client.query("SELECT 1").is_err());
+    }
+    client.query("SELECT 1").unwrap();
 }
 
 #[test]
@@ -161,6 +267,27 @@ fn a_statement_that_is_refused_here_says_so_when_it_is_executed() {
 }
 
 #[test]
+fn h44_what_a_replica_lacks_is_said_with_the_command_that_was_not_sent() {
+    for (text, elsewhere) in [("SELECT lagging", true), ("SELECT wrong", false)] {
+        let seen = Log::default();
+        let mut stack = with("", server(seen.clone()));
+        let entries = [entry(1, text, Expected::Statement { id: ID, parameters: 1 })];
+        for code in [CommandCode::STMT_EXECUTE, CommandCode::STMT_SEND_LONG_DATA] {
+            let run = async {
+                let command = about(code, ID, log(&entries, None));
+                stack.ready().await.unwrap().call(command).await.unwrap()
+            };
+            let reply = run.now_or_never().expect("nothing here waits");
+            let unprepared = reply.fact::<Unprepared>();
+            let sent = unprepared.map(|it| statement_id(it.command.whole()));
+            assert_eq!(sent, elsewhere.then_some(Some(ID)), "{text}");
+        }
+        // It is not asked again at once.
+        assert_eq!(seen.take(), [text]);
+    }
+}
+
+#[test]
 fn a_reset_takes_the_statements_with_it() {
     let seen = Log::default();
     let mut client = stack(server(seen.clone()));
@@ -172,6 +299,98 @@ fn a_reset_takes_the_statements_with_it() {
     let execute = about(CommandCode::STMT_EXECUTE, ID, log(&[reset], None));
     client.send(execute).unwrap();
     assert_eq!(seen.take().last().unwrap(), &format!("COM_STMT_EXECUTE {ID}"));
+}
+
+fn prepared(lsn: Lsn, id: u32, text: &str, context: u128) -> Arc<LogEntry> {
+    let expected = Expected::Statement { id, parameters: 1 };
+    let entry = LogEntry::new(
+        lsn,
+        CommandCode::STMT_PREPARE,
+        Bytes::copy_from_slice(text.as_bytes()),
+        expected,
+    );
+    Arc::new(LogEntry { context: Some(StateId(context)), ..entry })
+}
+
+fn adopted(equal: bool) -> Adopted {
+    let renewal = [
+        Renewal { code: CommandCode::RESET_CONNECTION, payload: Bytes::new() },
+        Renewal { code: CommandCode::QUERY, payload: "SET NAMES utf8mb4".into() },
+    ];
+    Adopted { equal, renewal: renewal.into() }
+}
+
+/// A connection on which a session has set something and prepared two statements.
+fn used(seen: &Log, settings: &str) -> Client {
+    let mut client = Client::new(with(settings, server(seen.clone())));
+    let entries = [
+        entry(7, "SET @a=1", Expected::Success),
+        prepared(8, ID, "SELECT ?", 1),
+        prepared(9, ID + 1, "SELECT CONNECTION_ID() + ?", 2),
+    ];
+    client.send(query("SELECT 1", log(&entries, None))).unwrap();
+    seen.take();
+    client
+}
+
+#[test]
+fn another_session_in_the_same_state_takes_the_connection_as_it_is() {
+    let seen = Log::default();
+    let mut client = used(&seen, "");
+    let entries = [entry(1, "SET @a=1", Expected::Success), prepared(2, ID + 5, "SELECT ?", 1)];
+    let execute = about(CommandCode::STMT_EXECUTE, ID + 5, log(&entries, None));
+    client.send(execute.with(adopted(true))).unwrap();
+    // What depends on the session that prepared it is closed.
+    assert_eq!(seen.take(), ["COM_STMT_CLOSE 7", "COM_STMT_EXECUTE 7"]);
+    // The statements of the session before are not the new one's, by neither id.
+    for id in [ID, ID + 1, 7] {
+        let execute = about(CommandCode::STMT_EXECUTE, id, log(&entries, None));
+        let ids: Vec<String> = match client.send(execute) {
+            Ok(answer) if answer.end.error.is_some() => Vec::new(),
+            _ => seen.take(),
+        };
+        assert!(!ids.contains(&"COM_STMT_EXECUTE 7".to_owned()), "{id}: {ids:?}");
+    }
+}
+
+#[test]
+fn a_session_in_another_state_begins_with_a_reset() {
+    let seen = Log::default();
+    let mut client = used(&seen, "");
+    let entries = [entry(1, "SET @b=1", Expected::Success), prepared(2, ID, "SELECT ?", 1)];
+    let write = query("INSERT", log(&entries, None)).with(adopted(false));
+    client.send(write).unwrap();
+    assert_eq!(seen.take(), ["", "SET NAMES utf8mb4", "SET @b=1", "SELECT ?", "INSERT"]);
+    client.send(query("INSERT", log(&entries, None))).unwrap();
+    assert_eq!(seen.take(), ["INSERT"]);
+    // Without a log: as after a login.
+    client.send(Command::query(session(), "INSERT").with(adopted(false))).unwrap();
+    assert_eq!(seen.take(), ["", "SET NAMES utf8mb4", "INSERT"]);
+}
+
+#[test]
+fn what_a_statement_would_take_from_the_connection_must_be_as_it_was() {
+    let seen = Log::default();
+    let mut client = used(&seen, "");
+    // Prepared before the last SET: now it would be another statement.
+    let entries = [prepared(1, ID, "SELECT \"a\"", 5), entry(2, "SET @a=1", Expected::Success)];
+    client.send(query("INSERT", log(&entries, None)).with(adopted(true))).unwrap();
+    assert_eq!(seen.take()[..2], ["", "SET NAMES utf8mb4"]);
+    // Behind it, it is prepared where it is.
+    let entries = [entries[1].clone(), prepared(3, ID, "SELECT \"a\"", 6)];
+    client.send(query("INSERT", log(&entries, None)).with(adopted(true))).unwrap();
+    assert_eq!(seen.take(), ["SELECT \"a\"", "INSERT"]);
+}
+
+#[test]
+fn few_statements_are_kept_for_sessions_to_come() {
+    for (settings, closed) in [("spare_statements = 1", 1), ("spare_statements = 0", 2), ("", 1)] {
+        let seen = Log::default();
+        let mut client = used(&seen, settings);
+        client.send(Command::query(session(), "SELECT 2").with(adopted(true))).unwrap();
+        let closes = vec!["COM_STMT_CLOSE 7".to_owned(); closed];
+        assert_eq!(seen.take(), [closes, vec!["SELECT 2".to_owned()]].concat(), "{settings}");
+    }
 }
 
 #[test]

@@ -109,6 +109,11 @@ impl Command {
         self.0.facts.get()
     }
 
+    /// Takes a fact off again, for whoever it was meant for.
+    pub fn take<F: Fact>(&mut self) -> Option<F> {
+        self.0.facts.take()
+    }
+
     /// The command byte.
     pub fn code(&self) -> CommandCode {
         self.0.code

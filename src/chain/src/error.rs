@@ -37,11 +37,23 @@ pub enum Origin {
 #[error("the server has ended the connection")]
 pub struct LastWords(pub Bytes);
 
-/// What a session has set cannot be made true on a connection: the connection is not to be used,
-/// and nothing of the command that was to run there has been sent.
+/// What a session has set cannot be made true on a connection: the connection is not to be used.
+/// The command that was to run there was not sent, or changes nothing and has no reply yet.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct CatchUpFailed(pub String);
+
+/// A KILL QUERY has met what was to go before the command, which was not sent or changes nothing:
+/// the connection is not to be used, the session goes on.
+#[derive(Debug, thiserror::Error)]
+#[error("Query execution was interrupted")]
+pub struct CatchUpKilled;
+
+/// The commands before this one were not all answered: see
+/// [`Preamble`](crate::facts::Preamble).
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct PreambleLost(pub String);
 
 /// The proxy's own error numbers. Servers use none from 9000 on.
 pub mod code {

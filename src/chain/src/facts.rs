@@ -5,6 +5,7 @@
 
 mod adopted;
 mod affinity;
+mod catching_up;
 mod executed;
 mod explain;
 mod forward;
@@ -16,6 +17,7 @@ mod statement;
 
 pub use adopted::{Adopted, Renewal};
 pub use affinity::{Affinity, StickyMode, key_hash};
+pub use catching_up::{Answers, Careful, Preamble, Unprepared};
 pub use executed::Executed;
 pub use explain::{Explain, Note};
 pub use forward::{FastForward, Forwarding, StatementIds};
@@ -78,6 +80,12 @@ impl Facts {
             Some((_, slot)) => *slot = fact,
             None => self.0.push((id, fact)),
         }
+    }
+
+    pub(crate) fn take<F: Fact>(&mut self) -> Option<F> {
+        let at = self.0.iter().position(|(known, _)| *known == TypeId::of::<F>())?;
+        let (_, fact) = self.0.swap_remove(at);
+        fact.downcast().ok().map(|fact| *fact)
     }
 
     pub(crate) fn get<F: Fact>(&self) -> Option<&F> {

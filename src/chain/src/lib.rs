@@ -83,6 +83,7 @@ pub mod handover;
 pub mod lend;
 pub mod registry;
 pub mod reply;
+pub mod retry;
 pub mod session;
 pub mod settings;
 pub mod stack;

@@ -6,7 +6,7 @@ use crate::{
     Stack,
     error::Result,
     facts::StickyMode,
-    facts::{Fact, Statement},
+    facts::{Answers, Fact, Preamble, Statement},
     registry::IntoLayer,
     session::{Peer, Session, View},
     topology::{Hostgroup, Server, Topology},
@@ -15,6 +15,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::{
     future::{Ready, ready},
+    pin::pin,
     sync::{Arc, Mutex},
     task::{Context, Poll, Waker},
 };
@@ -175,6 +176,19 @@ where
 #[derive(Debug)]
 pub struct Bottom<F>(pub F);
 
+impl<F: FnMut(Command) -> Result<Reply>> Bottom<F> {
+    fn answer(&mut self, command: Command) -> Result<Answer> {
+        let Outcome::Body(body) = (self.0)(command)?.into_outcome() else {
+            return Err(Error::filter("handed over"));
+        };
+        let mut answer = pin!(body.collect(usize::MAX));
+        match answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(answer) => answer,
+            Poll::Pending => panic!("an answer that is not whole"),
+        }
+    }
+}
+
 impl<F: FnMut(Command) -> Result<Reply>> Service<Command> for Bottom<F> {
     type Response = Reply;
     type Error = Error;
@@ -184,7 +198,10 @@ impl<F: FnMut(Command) -> Result<Reply>> Service<Command> for Bottom<F> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, command: Command) -> Self::Future {
-        ready((self.0)(command))
+    /// A preamble's commands are given like any others. What is answered must be whole.
+    fn call(&mut self, mut command: Command) -> Self::Future {
+        let Some(Preamble(before)) = command.take() else { return ready((self.0)(command)) };
+        let answers: Result<Vec<Answer>> = before.into_iter().map(|one| self.answer(one)).collect();
+        ready(answers.and_then(|answers| Ok((self.0)(command)?.with(Answers(answers)))))
     }
 }

@@ -20,12 +20,13 @@ use crate::{
 };
 use chain::{
     Chain, Command, Error, Reply, Result, Server, Stack,
-    error::CatchUpFailed,
+    error::{CatchUpFailed, CatchUpKilled},
     facts::{
         Affinity, Fact, FastForward, Fresh, Lsn, Orders, Pin as Pinned, ServedBy, SessionLog,
-        Statement, StickyMode, Target, Tied,
+        Statement, StickyMode, Target, Tied, Unprepared,
     },
     lend::Lend,
+    retry::Retry,
     topology::InUse,
 };
 use smallvec::SmallVec;
@@ -83,6 +84,8 @@ struct State {
     generation: u32,
     /// The server of the connection used last.
     last: Option<u32>,
+    /// Servers on which the session's state could not be had, and until when each is left alone.
+    avoided: Vec<(u32, Retry)>,
     /// Something of the session's is gone for good.
     lost: bool,
     /// Where the session shares its connections.
@@ -172,6 +175,7 @@ impl Service<Command> for Dispatch {
             if state.keeps_state && state.prepare(&command, &target) {
                 return state.close_everywhere(&command).await;
             }
+            let target = state.around(target, &command);
             let at = match state.held_for(&target, &command) {
                 Some(at) => state.again(at),
                 None => {
@@ -182,6 +186,12 @@ impl Service<Command> for Dispatch {
             };
             let spare = state.spare(at, &command);
             match (state.run(at, command).await, spare) {
+                (Ok(reply), _) if reply.fact::<Unprepared>().is_some() => {
+                    Box::pin(state.at_primary(at, reply)).await
+                }
+                (Err(error), _) if error.cause::<CatchUpKilled>().is_some() => {
+                    Err(state.killed(at, error))
+                }
                 (Err(error), Some(spare)) => Box::pin(state.recover(at, spare, error)).await,
                 (Err(error), None) => {
                     state.lost |= error.cause::<CatchUpFailed>().is_some();
@@ -203,17 +213,9 @@ impl State {
     fn new(shared: Arc<Shared>, me: Registered, alone: bool) -> Self {
         let keeps_state = !alone && shared.chain.gives(SessionLog::NAME);
         let held = SmallVec::new();
-        Self {
-            shared,
-            me,
-            held,
-            alone,
-            keeps_state,
-            generation: 0,
-            last: None,
-            lost: false,
-            sharing: None,
-        }
+        let (generation, last, avoided, lost) = (0, None, Vec::new(), false);
+        let sharing = None;
+        Self { shared, me, held, alone, keeps_state, generation, last, avoided, lost, sharing }
     }
 
     /// Sends a command on one of the connections, which is ready for it.

@@ -1,7 +1,7 @@
 //! What becomes of a connection when its session has ended.
 
 use super::{connect::ConnectError, kill, link::Link};
-use std::time::Duration;
+use std::{sync::atomic::Ordering::Relaxed, time::Duration};
 use tokio::runtime::Handle;
 
 /// How long a reset may take: it rolls a transaction back.
@@ -39,7 +39,7 @@ impl Link {
             return Ok(false);
         }
         if let Some(lease) = self.seat.vacate()
-            && !lease.gate.shut().await
+            && (lease.spoiled.load(Relaxed) || !lease.gate.shut().await)
         {
             return Ok(false);
         }

@@ -61,6 +61,8 @@ pub(crate) struct Lease {
     pub(crate) prepared: Tally,
     /// A transaction was open when the last reply ended.
     pub(crate) in_transaction: AtomicBool,
+    /// The connection is in a state that nobody wants: it is closed.
+    pub(crate) spoiled: AtomicBool,
 }
 
 /// The session's connection was killed by a client of the proxy.
@@ -189,8 +191,8 @@ impl Entry {
 impl Lease {
     pub(crate) fn new(backend: Arc<Backend>, thread_id: u32, source: Source) -> Self {
         let (gate, prepared) = (Gate::default(), Tally::default());
-        let in_transaction = AtomicBool::new(false);
-        Self { backend, thread_id, source, gate, prepared, in_transaction }
+        let (in_transaction, spoiled) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { backend, thread_id, source, gate, prepared, in_transaction, spoiled }
     }
 }
 

@@ -7,13 +7,15 @@ use crate::backend::{
 };
 use chain::{
     Body, Command, End, Error, Reply, Result,
-    error::CatchUpFailed,
+    error::{CatchUpFailed, CatchUpKilled},
     facts::{
-        Affinity, FastForward, Hints, Lsn, Orders, Pin, RuleVerdict, SessionLog, Statement,
-        StickyMode, Target,
+        Affinity, Careful, FastForward, Hints, Lsn, Orders, Pin, RuleVerdict, SessionLog,
+        Statement, StickyMode, Target, Unprepared,
     },
+    retry::Retry,
 };
-use std::sync::atomic::Ordering::Relaxed;
+use smallvec::SmallVec;
+use std::{sync::atomic::Ordering::Relaxed, time::Instant};
 use tower::ServiceExt;
 use wire::command::{CommandCode, statement::statement_id};
 
@@ -106,20 +108,103 @@ impl State {
         (lags || retries > 0).then(|| Spare { command: again(command), retries })
     }
 
-    /// Another server of the hostgroup than those that were tried.
+    /// Another server than those that were tried: of the hostgroup, then the primary.
     fn other(&self, target: &Target, command: &Command, tried: &[u32]) -> Option<Target> {
-        let strict = |affinity: &Affinity| affinity.mode == StickyMode::Strict;
-        if command.fact::<Affinity>().is_some_and(strict) {
+        if is_strict(command) {
             return None;
         }
         let group = command.session().topology.hostgroup(target.hostgroup)?;
         let others = available(group, None, self.shared.backends.health().is_monitored());
-        let server = others.into_iter().find(|server| !tried.contains(&server.id))?;
-        Some(Target { server: server.clone(), ..target.clone() })
+        let server = others.into_iter().find(|server| !tried.contains(&server.id));
+        match server {
+            Some(server) => Some(Target { server: server.clone(), ..target.clone() }),
+            None => self.primary(target, command).filter(|it| !tried.contains(&it.server.id)),
+        }
+    }
+
+    /// The primary of the cluster whose replicas the target's hostgroup has.
+    fn primary(&self, target: &Target, command: &Command) -> Option<Target> {
+        let topology = &command.session().topology;
+        let cluster = topology.cluster_of(target.hostgroup)?;
+        if cluster.writer == target.hostgroup {
+            return None;
+        }
+        let group = topology.hostgroup(cluster.writer)?;
+        let monitored = self.shared.backends.health().is_monitored();
+        let server = available(group, None, monitored).into_iter().next()?.clone();
+        Some(Target { hostgroup: cluster.writer, server })
+    }
+
+    /// Where a command for `target` goes: another server, while this one is left alone because the
+    /// session's state could not be had there.
+    pub(super) fn around(&self, target: Target, command: &Command) -> Target {
+        if self.avoided.is_empty() || command.fact::<Pin>().is_some() {
+            return target;
+        }
+        let now = Instant::now();
+        let avoided = self.avoided.iter().filter(|(_, retry)| !retry.is_due(now));
+        let avoided: SmallVec<[u32; 4]> = avoided.map(|(server, _)| *server).collect();
+        let is_held = self.held.iter().any(|held| held.is_at(&target));
+        if is_held || !avoided.contains(&target.server.id) || command.session().in_transaction() {
+            return target;
+        }
+        self.other(&target, command, &avoided).unwrap_or(target)
+    }
+
+    /// Leaves a server alone for a while.
+    fn avoid(&mut self, server: u32) {
+        let now = Instant::now();
+        match self.avoided.iter_mut().find(|(known, _)| *known == server) {
+            Some((_, retry)) => retry.again(now),
+            None => self.avoided.push((server, Retry::failed(now))),
+        }
+    }
+
+    /// Lets go of a connection that is not in the session's state; nobody gets it.
+    fn discard(&mut self, at: usize) {
+        self.held[at].ids.lease.spoiled.store(true, Relaxed);
+        self.let_go(at);
+    }
+
+    /// What is left of a connection on which a KILL QUERY has met the session's state on its way.
+    pub(super) fn killed(&mut self, at: usize, error: Error) -> Error {
+        let held = &self.held[at];
+        self.lost |= held.tied.is_some() || held.ids.lease.in_transaction.load(Relaxed);
+        self.discard(at);
+        error
+    }
+
+    /// Sends a statement to the primary that a replica has refused to prepare: it may not have got
+    /// yet what the statement is about. The replica's refusal stands where there is no primary, and
+    /// for what must stay where it is.
+    pub(super) async fn at_primary(&mut self, at: usize, refusal: Reply) -> Result<Reply> {
+        let Some(Unprepared { command }) = refusal.fact() else { return Ok(refusal) };
+        let held = &self.held[at];
+        let stays = held.tied.is_some()
+            || command.session().in_transaction()
+            || command.fact::<Pin>().is_some()
+            || is_strict(command);
+        let Some(target) = self.primary(&held.target, command).filter(|_| !stays) else {
+            return Ok(refusal);
+        };
+        let command = again(command);
+        drop(refusal);
+        let held = self.held.iter().position(|held| held.is_at(&target));
+        let at = match held {
+            Some(at) => self.again(at),
+            None => self.open(target, &command).await?,
+        };
+        self.held[at].stack.ready().await?;
+        let spare = self.spare(at, &command);
+        match (self.run(at, command).await, spare) {
+            (Err(error), Some(spare)) => self.recover(at, spare, error).await,
+            (reply, _) => reply,
+        }
     }
 
     /// Sends a command once more that has failed with `error` at `at`: to the same server on another
-    /// connection, and if the session's state cannot be had there, to the others of the hostgroup.
+    /// connection, one thing at a time, and if the session's state cannot be had there, to the others
+    /// of the hostgroup, the primary last.
     pub(super) async fn recover(&mut self, at: usize, spare: Spare, error: Error) -> Result<Reply> {
         let Spare { command, mut retries } = spare;
         let mut error = error;
@@ -127,19 +212,25 @@ impl State {
         let mut at = Some(at);
         let mut tried = Vec::new();
         loop {
+            if let Some(at) = at.filter(|_| error.cause::<CatchUpKilled>().is_some()) {
+                return Err(self.killed(at, error));
+            }
             let differs = error.cause::<CatchUpFailed>().is_some();
             let broke = error.cause::<Closed>().is_some() && retries > 0;
             if !differs && !broke || self.me.entry.killed.load(Relaxed) {
                 return Err(error);
             }
-            if let Some(at) = at.take() {
-                self.let_go(at);
+            match at.take() {
+                Some(at) if differs => self.discard(at),
+                Some(at) => self.let_go(at),
+                None => {}
             }
             if differs {
                 // Twice on the same server, once on each of the others.
                 let again = tried.is_empty();
                 tried.push(target.server.id);
                 if !again {
+                    self.avoid(target.server.id);
                     let Some(other) = self.other(&target, &command, &tried) else {
                         self.lost = true;
                         return Err(error);
@@ -156,13 +247,22 @@ impl State {
             };
             self.held[next].stack.ready().await?;
             target = self.held[next].target.clone();
-            match self.run(next, again(&command)).await {
+            let mut once_more = again(&command);
+            if differs {
+                once_more.note(Careful);
+            }
+            match self.run(next, once_more).await {
                 Ok(reply) => return Ok(reply),
                 Err(other) => error = other,
             }
             at = Some(next);
         }
     }
+}
+
+/// Whether the session stays where it is, come what may.
+fn is_strict(command: &Command) -> bool {
+    command.fact::<Affinity>().is_some_and(|affinity| affinity.mode == StickyMode::Strict)
 }
 
 /// Whether a command changes nothing, anywhere.

@@ -30,7 +30,7 @@ use chain::{
 };
 use last::Values;
 use pins::Doing;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Weak, atomic::Ordering::Relaxed};
 use wire::command::CommandCode;
 
 /// What a session that shares its connections knows of itself.
@@ -75,6 +75,10 @@ impl State {
         let mut cause = None;
         for at in (0..self.held.len()).rev() {
             self.settle(at);
+            if self.held[at].ids.lease.spoiled.load(Relaxed) {
+                self.let_go(at);
+                continue;
+            }
             match self.pin(at) {
                 Some(pin) => cause = Some(pin),
                 None => match self.held[at].ids.lease.gate.try_shut() {

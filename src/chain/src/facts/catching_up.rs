@@ -1,0 +1,42 @@
+//! What `catch-up`, the connection below it and the dispatcher above it tell each other.
+
+use super::Fact;
+use crate::{command::Command, reply::Answer};
+
+/// Commands that go before this one on its connection, in the same write. Their replies are kept
+/// from whoever reads the command's: they are the fact [`Answers`] on its reply. None of them may
+/// be COM_CHANGE_USER. Writer: `catch-up`; reader: the connection.
+#[derive(Debug)]
+pub struct Preamble(pub Vec<Command>);
+
+/// The answers to a command's [`Preamble`], one for each of its commands, in their order; an empty
+/// one where a command has no reply. On the reply, which comes behind them. Writer: the connection.
+#[derive(Clone, Debug)]
+pub struct Answers(pub Vec<Answer>);
+
+/// A connection to this server did not come to the session's state: what the next one lacks goes
+/// one by one, so that nothing follows what fails. On the command. Writer: the dispatcher; reader:
+/// `catch-up`.
+#[derive(Clone, Copy, Debug)]
+pub struct Careful;
+
+/// The reply is a server's refusal to prepare the statement, where another server may have what it
+/// lacks; nothing was executed. On the reply. Writer: `catch-up`; reader: the dispatcher.
+#[derive(Debug)]
+pub struct Unprepared {
+    /// The command that was not sent.
+    pub command: Command,
+}
+
+impl Fact for Preamble {
+    const NAME: &'static str = "preamble";
+}
+impl Fact for Answers {
+    const NAME: &'static str = "answers";
+}
+impl Fact for Careful {
+    const NAME: &'static str = "careful";
+}
+impl Fact for Unprepared {
+    const NAME: &'static str = "unprepared";
+}
