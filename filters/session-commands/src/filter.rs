@@ -4,21 +4,22 @@ mod settle;
 
 use crate::{
     Config, Overflow,
-    cell::{self, Cell},
-    log::{Entry, Log},
+    log::{Entry, Log, MULTI_STATEMENTS},
     plan::{Known, Plan},
-    reading::{self, Change},
     statements::Statements,
-    ties::{Cause, Ties},
+    ties::{Cause, Change, Ties},
 };
 use bytes::Bytes;
 use chain::{
-    Command, Error, Filter, Frame, Next, Reply, Result,
+    Command, Error, Filter, Frame, Next, Reply, Result, Session,
     command::Asker,
     error::code,
-    facts::{Executed, Expected, Fresh, Pin, ServedBy, SessionLog, Statement, Target, This, Tied},
+    facts::{Executed, Fresh, Pin, ServedBy, SessionLog, Statement, Target, This, Tied},
 };
-use sql::Class;
+use sql::{
+    Class,
+    session::{self, Action, Cell},
+};
 use std::{
     collections::HashMap,
     sync::{Arc, OnceLock},
@@ -155,7 +156,7 @@ impl SessionCommands {
         match command.code() {
             CommandCode::QUERY => {
                 if let Some(statement) = command.fact::<Statement>() {
-                    self.text(&mut plan, statement);
+                    self.text(&mut plan, statement, command.session());
                 }
             }
             CommandCode::INIT_DB => {
@@ -165,13 +166,11 @@ impl SessionCommands {
                     plan.entries.push(init_db(payload));
                 }
             }
-            CommandCode::SET_OPTION => plan.entries.push(Entry {
-                code: CommandCode::SET_OPTION,
-                payload: Bytes::copy_from_slice(command.payload()),
-                expected: Expected::Success,
-                reads: Vec::new(),
-                writes: vec![cell::MULTI_STATEMENTS.into()],
-            }),
+            CommandCode::SET_OPTION => {
+                let payload = Bytes::copy_from_slice(command.payload());
+                let entry = Entry::new(command.code(), payload, session::Class::Lifecycle);
+                plan.entries.push(Entry { writes: vec![MULTI_STATEMENTS], ..entry });
+            }
             CommandCode::RESET_CONNECTION => plan.resets = true,
             CommandCode::STMT_PREPARE => {
                 let text = Bytes::copy_from_slice(command.payload());
@@ -183,27 +182,25 @@ impl SessionCommands {
     }
 
     /// What a text does that runs now: as COM_QUERY, or as a prepared statement.
-    fn text(&self, plan: &mut Plan, statement: &Statement) {
+    fn text(&self, plan: &mut Plan, statement: &Statement, session: &Session) {
         let found = statement.get();
         let plain = matches!(found.class, Class::Read | Class::Show | Class::Explain);
         plan.consumes = consumes(found.class, statement.text());
         if plain && found.needs.is_none() && !found.multi {
             return;
         }
-        let (text, dialect) = (statement.text(), statement.dialect());
-        let known = Known { local: &self.local, texts: &self.texts };
-        if !found.multi {
-            return plan.statement(found, text, dialect, &known);
-        }
-        for part in reading::parts(text, dialect) {
-            plan.statement(&sql::statement(part, dialect), part, dialect, &known);
-        }
-        plan.several = true;
+        let known = Known {
+            local: &self.local,
+            texts: &self.texts,
+            schema: session.current_schema.as_ref(),
+            variables: &self.config.allow_variables,
+        };
+        plan.text(found, statement.text(), statement.dialect(), &known);
     }
 
     fn about_statement(&mut self, plan: &mut Plan, command: &mut Command) {
         let Some(id) = statement_id(command.whole()) else { return };
-        let name: Box<str> = id.to_string().into();
+        let name = name_of(id);
         match command.code() {
             CommandCode::STMT_EXECUTE | CommandCode::STMT_BULK_EXECUTE => {
                 plan.ties.push(Change::Untie(Cause::Cursor, name.clone()));
@@ -213,8 +210,7 @@ impl SessionCommands {
                 }
                 self.statements.complete(id, command);
                 if let Some(statement) = command.fact::<Statement>() {
-                    self.text(plan, statement);
-                    plan.bind(reading::has_parameters(statement.text(), statement.dialect()));
+                    self.text(plan, statement, command.session());
                 }
                 let cursor = Execute::decode(command.whole()).is_ok_and(|it| it.wants_cursor());
                 plan.opens_cursor = cursor.then_some(id);
@@ -279,8 +275,10 @@ impl SessionCommands {
         if self.texts.is_empty() || statement.get().class != Class::Execute {
             return None;
         }
-        let name = reading::name_behind(statement.text(), statement.dialect());
-        let text = self.texts.get(&cell::prepared(name))?.as_ref()?;
+        let effect = sql::session_command(statement.text(), statement.dialect());
+        let [step] = effect.steps() else { return None };
+        let Action::Execute { .. } = step.action else { return None };
+        let text = self.texts.get(step.reads.first()?)?.as_ref()?;
         Some(sql::statement(text, statement.dialect()))
     }
 
@@ -295,7 +293,7 @@ impl SessionCommands {
         if this.is_some() || !self.log.is_empty() || self.generation > 0 {
             let (entries, generation, schemaless) =
                 (self.log.snapshot(), self.generation, self.schemaless);
-            let state = None;
+            let state = self.log.state();
             command.note(SessionLog { entries, this, generation, schemaless, state });
         }
         if let Some(tied) = self.tied(plan) {
@@ -365,7 +363,7 @@ impl SessionCommands {
             (Overflow::Pin, Some(last)) => {
                 let last = last.clone();
                 tracing::warn!(server = %last.server.name, "the log of a session is full, it stays");
-                self.ties.change(Change::Tie(Cause::FullLog, "".into()), &last);
+                self.ties.change(Change::tie(Cause::FullLog), &last);
                 Ok(())
             }
             (Overflow::Pin, None) => Ok(()),
@@ -374,9 +372,17 @@ impl SessionCommands {
 }
 
 fn init_db(name: Bytes) -> Entry {
-    let (reads, writes) = (vec![cell::CLIENT.into()], vec![cell::SCHEMA.into()]);
-    let expected = Expected::Success;
-    Entry { code: CommandCode::INIT_DB, payload: name, expected, reads, writes }
+    let reads = if name.is_ascii() { Vec::new() } else { vec![Cell::CharsetClient] };
+    let writes = SCHEMA.to_vec();
+    Entry { reads, writes, ..Entry::new(CommandCode::INIT_DB, name, session::Class::Environment) }
+}
+
+/// What USE sets.
+const SCHEMA: [Cell; 2] = [Cell::Schema, Cell::COLLATION_DATABASE];
+
+/// What a statement's ties are called.
+fn name_of(id: u32) -> crate::ties::Name {
+    Box::new(id.to_le_bytes())
 }
 
 /// Whether a statement may use up what is set for the next transaction. Measured: SET, USE, PREPARE,

@@ -8,17 +8,13 @@
 
 #![deny(missing_docs)]
 
-mod cell;
 mod filter;
 mod log;
 mod plan;
-mod reading;
-mod set;
+mod state;
 mod statements;
 mod ties;
 mod types;
-mod variables;
-mod words;
 
 use chain::{
     FilterFactory, each_session,
@@ -35,7 +31,7 @@ use tower::BoxError;
 pub struct Factory;
 
 /// The filter's settings.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Session commands that one session's log holds at most, statements of COM_STMT_PREPARE not
@@ -50,6 +46,12 @@ pub struct Config {
     pub max_prepared_bytes: usize,
     /// What happens when the log would grow beyond that.
     pub overflow: Overflow,
+    /// System variables that are the same on every connection once a session has set them, beyond
+    /// those that are known to be (`"+name"`), or of which that is not to be taken for granted
+    /// (`"-name"`): a SET of these is brought to other connections as it came, and nothing that was
+    /// set before it is left out.
+    #[schemars(with = "Vec<String>")]
+    allow_variables: plan::Variables,
 }
 
 /// What happens to a session whose log is full.
@@ -68,7 +70,13 @@ pub enum Overflow {
 impl Default for Config {
     fn default() -> Self {
         let overflow = Overflow::default();
-        Self { max_entries: 512, max_bytes: 1 << 20, max_prepared_bytes: 8 << 20, overflow }
+        Self {
+            max_entries: 512,
+            max_bytes: 1 << 20,
+            max_prepared_bytes: 8 << 20,
+            overflow,
+            allow_variables: plan::Variables::default(),
+        }
     }
 }
 
@@ -81,6 +89,6 @@ impl FilterFactory for Factory {
     type Config = Config;
 
     fn build(config: Config) -> Result<impl IntoLayer, BoxError> {
-        Ok(each_session(move || SessionCommands::new(config)))
+        Ok(each_session(move || SessionCommands::new(config.clone())))
     }
 }

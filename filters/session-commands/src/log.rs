@@ -1,33 +1,62 @@
 //! The log of one session: what every connection must have executed, and no more than that.
 
-use crate::cell::{self, Cell};
+#[cfg(test)]
+mod tests;
+
+use crate::state::Gather;
 use bytes::Bytes;
-use chain::facts::{Expected, LogEntry, Lsn};
-use std::{collections::BTreeSet, sync::Arc};
+use chain::facts::{Expected, LogEntry, Lsn, StateId, Witness};
+use sql::session::{Cell, Class};
+use std::{collections::BTreeSet, fmt, sync::Arc};
 use wire::command::CommandCode;
 
 /// A session command that has succeeded, on its way into the log.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub(crate) struct Entry {
     pub(crate) code: CommandCode,
     pub(crate) payload: Bytes,
     pub(crate) expected: Expected,
+    pub(crate) class: Class,
     pub(crate) reads: Vec<Cell>,
     pub(crate) writes: Vec<Cell>,
+    pub(crate) witness: Option<Arc<dyn Witness>>,
 }
+
+/// What the client has allowed in one text: COM_SET_OPTION. No system variable is written so.
+pub(crate) const MULTI_STATEMENTS: Cell = Cell::System(std::borrow::Cow::Borrowed("(option)"));
+
+/// What a statement takes from its session when it is prepared.
+pub(crate) const PREPARED_WITH: [Cell; 5] =
+    [Cell::Schema, Cell::CharsetClient, Cell::CollationConnection, Cell::SQL_MODE, Cell::Role];
 
 /// The entries of a session, in their order.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     entries: Arc<Vec<Arc<LogEntry>>>,
-    /// What each of them reads and writes.
-    cells: Vec<(Vec<Cell>, Vec<Cell>)>,
+    /// The same entries, as nobody else needs them.
+    about: Vec<About>,
     last: Lsn,
+    /// The schema that connections are in before the first entry.
+    base: Option<Bytes>,
+    /// Cells that something has written of which no entry says what.
+    lost: BTreeSet<Cell>,
+    /// What [`Self::state`] has found, until the next change.
+    state: Option<Option<StateId>>,
     /// Bytes of statements that COM_STMT_PREPARE has prepared, and of all else.
     pub(crate) prepared_bytes: usize,
     pub(crate) bytes: usize,
     /// Entries that are not such statements.
     pub(crate) plain: usize,
+}
+
+/// What an entry does.
+#[derive(Debug)]
+struct About {
+    class: Class,
+    reads: Vec<Cell>,
+    writes: Vec<Cell>,
+    /// Of its command.
+    digest: StateId,
 }
 
 impl Log {
@@ -46,18 +75,31 @@ impl Log {
         self.last
     }
 
+    /// Says where connections are before the first entry.
+    pub(crate) fn begin_in(&mut self, schema: Option<&Bytes>) {
+        if self.base.as_ref() != schema {
+            self.base = schema.cloned();
+            self.changed();
+        }
+    }
+
     /// Adds an entry in its place, which is behind all others, and drops those that nobody can
     /// tell were ever there.
     pub(crate) fn append(&mut self, lsn: Lsn, entry: Entry) {
-        let Entry { code, payload, expected, reads, writes } = entry;
-        let entry = Arc::new(LogEntry::new(lsn, code, payload, expected));
+        let about = About::of(&entry);
+        let context = self.context(&entry);
+        let Entry { code, payload, expected, witness, .. } = entry;
+        let entry = LogEntry { context, witness, ..LogEntry::new(lsn, code, payload, expected) };
+        let entry = Arc::new(entry);
         self.count(&entry, true);
         Arc::make_mut(&mut self.entries).push(entry);
-        let overwrites = !writes.is_empty();
-        self.cells.push((reads, writes));
+        self.follow(&about);
+        let overwrites = !about.writes.is_empty();
+        self.about.push(about);
         if overwrites {
             self.compact();
         }
+        self.changed();
     }
 
     /// Drops the entry that prepared a statement.
@@ -68,10 +110,11 @@ impl Log {
         }
     }
 
-    /// Drops the entries that set this cell and nothing else.
-    pub(crate) fn forget(&mut self, cell: &str) {
-        for at in (0..self.cells.len()).rev() {
-            if matches!(&self.cells[at].1[..], [only] if &**only == cell) {
+    /// Drops the entries that set one of these cells and nothing else.
+    pub(crate) fn forget(&mut self, cells: &[Cell]) {
+        for at in (0..self.about.len()).rev() {
+            let writes = &self.about[at].writes;
+            if !writes.is_empty() && writes.iter().all(|cell| cells.contains(cell)) {
                 self.remove(at);
             }
         }
@@ -81,32 +124,113 @@ impl Log {
     pub(crate) fn forget_oldest(&mut self) -> bool {
         let plain = |entry: &Arc<LogEntry>| !matches!(entry.expected, Expected::Statement { .. });
         let oldest = self.entries.iter().position(plain);
+        if oldest.is_some() {
+            self.lose(&[Cell::Anything]);
+        }
         oldest.map(|at| self.remove(at)).is_some()
     }
 
     /// Whether an entry sets this cell.
-    pub(crate) fn sets(&self, cell: &str) -> bool {
-        self.cells.iter().any(|(_, writes)| writes.iter().any(|known| &**known == cell))
+    pub(crate) fn sets(&self, cell: &Cell) -> bool {
+        self.about.iter().any(|about| about.writes.contains(cell))
+    }
+
+    /// Notes that something else than an entry has written these cells.
+    pub(crate) fn lose(&mut self, cells: &[Cell]) {
+        self.lost.extend(cells.iter().cloned());
+        if !cells.is_empty() {
+            self.changed();
+        }
     }
 
     /// Drops all entries.
     pub(crate) fn clear(&mut self) {
-        *self = Self { last: self.last, ..Self::default() };
+        *self = Self { last: self.last, base: self.base.take(), ..Self::default() };
+    }
+
+    /// What the entries make of a connection that has just logged in, statements of
+    /// COM_STMT_PREPARE left out. `None` if it cannot be said, until the session is reset.
+    pub(crate) fn state(&mut self) -> Option<StateId> {
+        if let Some(state) = self.state {
+            return state;
+        }
+        let state = (!self.lost.contains(&Cell::Anything)).then(|| {
+            let plain = self.entries.iter().zip(&self.about);
+            let plain = plain.filter(|(entry, _)| is_plain(entry));
+            self.gather(plain.map(|(_, about)| about))
+        });
+        self.state = Some(state);
+        state
+    }
+
+    /// What the entries have made of the `relevant` cells. Two sessions that began alike and have
+    /// the same number have the same in these cells: the same commands have written them, and what
+    /// those read, in the same order. `None` if it cannot be said.
+    ///
+    /// Goes through the log.
+    pub(crate) fn fingerprint(&self, relevant: impl Fn(&Cell) -> bool) -> Option<StateId> {
+        let mut read = BTreeSet::new();
+        let mut chosen = Vec::new();
+        for about in self.about.iter().rev() {
+            let counts = |cell: &Cell| relevant(cell) || read.contains(cell);
+            if about.resets() || about.writes.iter().any(counts) {
+                read.extend(&about.reads);
+                chosen.push(about);
+            }
+        }
+        let lost = |cell: &Cell| *cell == Cell::Anything || relevant(cell) || read.contains(cell);
+        let known = !self.lost.iter().any(lost);
+        known.then(|| self.gather(chosen.into_iter().rev()))
+    }
+
+    fn gather<'a>(&self, entries: impl Iterator<Item = &'a About>) -> StateId {
+        let mut gather = Gather::new(0);
+        gather.schema(self.base.as_ref());
+        entries.for_each(|about| gather.add_state(about.digest));
+        gather.finish()
+    }
+
+    /// What a statement that is prepared now is to a server.
+    fn context(&self, entry: &Entry) -> Option<StateId> {
+        if entry.code != CommandCode::STMT_PREPARE {
+            return None;
+        }
+        // Servers may ask a user variable for its type already then.
+        let names = entry.payload.contains(&b'@');
+        let named = |cell: &Cell| names && matches!(cell, Cell::User(_));
+        let state = self.fingerprint(|cell| shapes_statement(cell) || named(cell))?;
+        let mut gather = Gather::new(1);
+        gather.add(&entry.payload);
+        gather.add_state(state);
+        Some(gather.finish())
+    }
+
+    /// Keeps up with what an entry writes, and with what it depends on.
+    fn follow(&mut self, about: &About) {
+        if about.writes.contains(&Cell::Anything) {
+            self.lost.insert(Cell::Anything);
+        } else if about.reads.iter().any(|cell| self.lost.contains(cell)) {
+            self.lost.extend(about.writes.iter().cloned());
+        } else {
+            about.writes.iter().for_each(|cell| {
+                self.lost.remove(cell);
+            });
+        }
     }
 
     /// An entry goes if everything that it sets is set again later and nothing between reads it:
     /// what compilers do to dead stores, from the last entry to the first.
     fn compact(&mut self) {
         let mut dead: BTreeSet<Cell> = BTreeSet::new();
-        for at in (0..self.cells.len()).rev() {
-            let (reads, writes) = &self.cells[at];
+        for at in (0..self.about.len()).rev() {
+            let About { reads, writes, .. } = &self.about[at];
             let unseen = !writes.is_empty() && writes.iter().all(|cell| dead.contains(cell));
             if unseen {
                 self.remove(at);
                 continue;
             }
-            dead.extend(writes.iter().filter(|cell| &***cell != cell::ANYTHING).cloned());
-            if reads.iter().any(|cell| &**cell == cell::ANYTHING) {
+            dead.extend(writes.iter().filter(|cell| **cell != Cell::Anything).cloned());
+            if reads.contains(&Cell::Anything) {
                 dead.clear();
             }
             reads.iter().for_each(|cell| {
@@ -116,133 +240,91 @@ impl Log {
     }
 
     fn remove(&mut self, at: usize) {
-        self.cells.remove(at);
+        self.about.remove(at);
         let entry = Arc::make_mut(&mut self.entries).remove(at);
         self.count(&entry, false);
+        self.changed();
+    }
+
+    fn changed(&mut self) {
+        self.state = None;
     }
 
     fn count(&mut self, entry: &LogEntry, comes: bool) {
         let change = |number: &mut usize, by: usize| {
             *number = if comes { *number + by } else { number.saturating_sub(by) };
         };
-        if matches!(entry.expected, Expected::Statement { .. }) {
-            change(&mut self.prepared_bytes, entry.payload.len());
-        } else {
+        if is_plain(entry) {
             change(&mut self.bytes, entry.payload.len());
             change(&mut self.plain, 1);
+        } else {
+            change(&mut self.prepared_bytes, entry.payload.len());
         }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::{Entry, Log};
-    use chain::facts::{Expected, LogEntry, Lsn};
-    use proptest::{collection::vec, prelude::*};
-    use std::collections::BTreeMap;
-    use wire::command::CommandCode;
-
-    /// A command of the model: what it writes becomes a function of what it reads and of itself.
-    fn entry(number: usize, reads: &[u8], writes: &[u8]) -> Entry {
-        let cell = |n: &u8| format!("@{n}").into();
-        Entry {
-            code: CommandCode::QUERY,
-            payload: format!("{number}|{reads:?}|{writes:?}").into(),
-            expected: Expected::Success,
-            reads: reads.iter().map(cell).collect(),
-            writes: writes.iter().map(cell).collect(),
-        }
+impl Entry {
+    /// A text that is executed as it stands.
+    pub(crate) fn text(text: Bytes, class: Class, reads: Vec<Cell>, writes: Vec<Cell>) -> Self {
+        let named = writes.iter().any(|cell| matches!(cell, Cell::Prepared(_)));
+        let expected = if named { Expected::Anything } else { Expected::Success };
+        Self { expected, reads, writes, ..Self::new(CommandCode::QUERY, text, class) }
     }
 
-    /// A connection of the model: what its cells hold is the whole story of their values.
-    #[derive(Clone, Debug, Default, PartialEq)]
-    struct Connection {
-        applied: Lsn,
-        cells: BTreeMap<u8, u64>,
+    /// One that reads and writes nothing and must succeed.
+    pub(crate) fn new(code: CommandCode, payload: Bytes, class: Class) -> Self {
+        let (reads, writes) = (Vec::new(), Vec::new());
+        Self { code, payload, expected: Expected::Success, class, reads, writes, witness: None }
     }
 
-    impl Connection {
-        fn execute(&mut self, lsn: Lsn, reads: &[u8], writes: &[u8]) {
-            let read = reads.iter().map(|cell| self.cells.get(cell).copied().unwrap_or_default());
-            let value = read.fold(lsn, |value, read| value.wrapping_mul(31).wrapping_add(read));
-            self.cells.extend(writes.iter().map(|cell| (*cell, value)));
-            self.applied = lsn;
-        }
+    fn digest(&self) -> StateId {
+        let mut gather = Gather::new(2);
+        gather.add(&[self.code.0]);
+        gather.add(&self.payload);
+        gather.finish()
+    }
+}
 
-        fn catch_up(
-            &mut self,
-            script: &[(Vec<u8>, Vec<u8>)],
-            entries: &[std::sync::Arc<LogEntry>],
-        ) {
-            for entry in
-                entries.iter().filter(|entry| entry.lsn > self.applied).cloned().collect::<Vec<_>>()
-            {
-                let (reads, writes) = &script[entry.lsn as usize - 1];
-                self.execute(entry.lsn, reads, writes);
-            }
-        }
+impl About {
+    fn of(entry: &Entry) -> Self {
+        let Entry { class, reads, writes, .. } = entry;
+        Self { class: *class, reads: reads.clone(), writes: writes.clone(), digest: entry.digest() }
     }
 
-    proptest! {
-        /// Whatever goes from the log, whenever a connection catches up: its state is the one of
-        /// the connection that has executed everything.
-        #[test]
-        fn what_goes_cannot_be_told(
-            script in vec((vec(0..5_u8, 0..3), vec(0..5_u8, 1..3)), 1..40),
-            lags in vec(0..40_usize, 3),
-        ) {
-            let (mut log, mut first) = (Log::default(), Connection::default());
-            let mut others = vec![Connection::default(); lags.len()];
-            for (number, (reads, writes)) in script.iter().enumerate() {
-                let lsn = log.reserve();
-                log.append(lsn, entry(number, reads, writes));
-                first.execute(lsn, reads, writes);
-                for (other, lag) in others.iter_mut().zip(&lags) {
-                    if number % (lag + 1) == 0 {
-                        other.catch_up(&script, &log.snapshot());
-                    }
-                }
-            }
-            others.push(Connection::default());
-            for other in &mut others {
-                other.catch_up(&script, &log.snapshot());
-                prop_assert_eq!(&other.cells, &first.cells);
-            }
-            prop_assert!(log.snapshot().len() <= script.len());
-        }
+    fn resets(&self) -> bool {
+        self.class == Class::Lifecycle && self.writes.is_empty()
     }
+}
 
-    #[test]
-    fn what_is_set_again_is_kept_once() {
-        let mut log = Log::default();
-        for number in 0..10_000 {
-            let lsn = log.reserve();
-            log.append(lsn, entry(number, &[], &[1]));
-        }
-        assert_eq!((log.snapshot().len(), log.plain), (1, 1));
-        // H7: the first is read by the second.
-        for (number, (reads, writes)) in
-            [(vec![], vec![1]), (vec![1], vec![2]), (vec![], vec![1])].iter().enumerate()
-        {
-            let lsn = log.reserve();
-            log.append(lsn, entry(number, reads, writes));
-        }
-        assert_eq!(log.snapshot().len(), 3);
+fn is_plain(entry: &LogEntry) -> bool {
+    !matches!(entry.expected, Expected::Statement { .. })
+}
+
+/// Whether what a cell holds can be seen in what a server makes of a statement that it prepares:
+/// all but what is read when the statement is executed.
+fn shapes_statement(cell: &Cell) -> bool {
+    match cell {
+        Cell::User(_) | Cell::Prepared(_) | Cell::NextTransaction | Cell::ResourceGroup => false,
+        Cell::System(name) => !matches!(
+            &**name,
+            "autocommit"
+                | "transaction_isolation"
+                | "transaction_read_only"
+                | "lock_wait_timeout"
+                | "innodb_lock_wait_timeout"
+                | "interactive_timeout"
+                | "wait_timeout"
+                | "net_read_timeout"
+                | "net_write_timeout"
+        ),
+        _ => true,
     }
+}
 
-    #[test]
-    fn a_statement_goes_when_it_is_closed() {
-        let mut log = Log::default();
-        for id in [1, 2] {
-            let lsn = log.reserve();
-            let expected = Expected::Statement { id, parameters: 0 };
-            log.append(lsn, Entry { expected, writes: Vec::new(), ..entry(0, &[1], &[]) });
-        }
-        log.close(1);
-        log.close(7);
-        assert_eq!(log.snapshot().len(), 1);
-        assert!(log.prepared_bytes > 0 && log.bytes == 0);
-        log.close(2);
-        assert!(log.is_empty() && log.prepared_bytes == 0);
+/// An entry may hold secrets: its text is not shown.
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { code, payload, class, .. } = self;
+        write!(f, "Entry({}, {} bytes, {})", code.name(), payload.len(), class.as_str())
     }
 }

@@ -1,13 +1,15 @@
 //! What ties a session to one of its connections.
 
-use crate::{plan::Plan, reading::Change};
+use crate::plan::Plan;
 use chain::facts::Target;
+use sql::session::{Held, Hold, Table};
 
 /// A kind of state that only one connection has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
     TemporaryTable,
     TableLock,
+    BackupLock,
     UserLock,
     Handler,
     Xa,
@@ -25,12 +27,65 @@ pub(crate) enum Cause {
     FullLog,
 }
 
+/// What tells apart several of one cause: a table's name, a statement's id.
+pub(crate) type Name = Box<[u8]>;
+
+/// What a command does to what ties the session to its connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    Tie(Cause, Name),
+    Untie(Cause, Name),
+    UntieAll(Cause),
+    /// What has the first name has the second one afterwards.
+    Rename(Cause, Name, Name),
+}
+
+impl Change {
+    /// A tie of which there is one only.
+    pub(crate) fn tie(cause: Cause) -> Self {
+        Self::Tie(cause, Name::default())
+    }
+
+    /// What a statement takes or gives back; `schema` is the current one.
+    pub(crate) fn of(hold: &Hold, schema: Option<&[u8]>) -> Self {
+        let table = |table: &Table| {
+            let schema = table.schema.as_deref().or(schema).unwrap_or_default();
+            [schema, &table.name].join(&0).into()
+        };
+        match hold {
+            Hold::Takes(held) => {
+                let (cause, name) = held_as(held, table);
+                Self::Tie(cause, name.unwrap_or_default())
+            }
+            Hold::Releases(held) => match held_as(held, table) {
+                (cause, Some(name)) => Self::Untie(cause, name),
+                (cause, None) => Self::UntieAll(cause),
+            },
+            Hold::Renames(from, to) => Self::Rename(Cause::TemporaryTable, table(from), table(to)),
+        }
+    }
+}
+
+fn held_as(held: &Held, table: impl Fn(&Table) -> Name) -> (Cause, Option<Name>) {
+    match held {
+        Held::TemporaryTable(it) => (Cause::TemporaryTable, Some(table(it))),
+        Held::TableLocks => (Cause::TableLock, None),
+        Held::BackupLock => (Cause::BackupLock, None),
+        Held::UserLocks => (Cause::UserLock, None),
+        Held::Handler(name) => (Cause::Handler, Some(name.clone())),
+        Held::Xa => (Cause::Xa, None),
+        // It stays until the session is reset.
+        _ => (Cause::Unknown, Some(Name::default())),
+    }
+}
+
 impl Cause {
     /// For people.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::TemporaryTable => "a temporary table",
             Self::TableLock => "a table lock",
+            Self::BackupLock => "a backup lock",
             Self::UserLock => "a lock",
             Self::Handler => "a handler",
             Self::Xa => "an XA transaction",
@@ -49,7 +104,7 @@ impl Cause {
 /// tie goes there.
 #[derive(Debug, Default)]
 pub(crate) struct Ties {
-    causes: Vec<(Cause, Box<str>)>,
+    causes: Vec<(Cause, Name)>,
     target: Option<Target>,
 }
 
@@ -78,11 +133,11 @@ impl Ties {
 
     /// Whether nothing ties the session once a command has succeeded that does what `plan` says.
     pub(crate) fn end_with(&self, plan: &Plan) -> bool {
-        let ends = |(cause, name): &(Cause, Box<str>)| {
+        let ends = |(cause, name): &(Cause, Name)| {
             *cause == Cause::Ending
                 || *cause == Cause::OneShot && plan.consumes
                 || plan.ties.iter().any(|change| match change {
-                    Change::Tie(..) => false,
+                    Change::Tie(..) | Change::Rename(..) => false,
                     Change::Untie(known, of) => (known, of) == (cause, name),
                     Change::UntieAll(known) => known == cause,
                 })
@@ -95,7 +150,7 @@ impl Ties {
     pub(crate) fn change(&mut self, change: Change, target: &Target) {
         match change {
             Change::Tie(cause, name) => {
-                let name = if self.causes.len() < LIMIT { name } else { "".into() };
+                let name = if self.causes.len() < LIMIT { name } else { Name::default() };
                 if !self.causes.contains(&(cause, name.clone())) {
                     self.causes.push((cause, name));
                 }
@@ -105,6 +160,10 @@ impl Ties {
                 self.causes.retain(|known| *known != (cause, name.clone()));
             }
             Change::UntieAll(cause) => self.causes.retain(|(known, _)| *known != cause),
+            Change::Rename(cause, from, to) => {
+                let named = |(known, name): &&mut (Cause, Name)| *known == cause && *name == from;
+                self.causes.iter_mut().filter(named).for_each(|(_, name)| name.clone_from(&to));
+            }
         }
         if self.causes.is_empty() {
             self.target = None;

@@ -156,9 +156,16 @@ impl Step {
         if !self.is_mixed() {
             return None;
         }
-        let own = self.assignments().iter().filter(|part| part.class != Class::NotSession);
-        let parts: Vec<_> = own.map(|part| part.alone(text)).collect();
-        Some([b"SET ".as_slice(), &parts.join(&b", "[..])].concat())
+        self.text_of(text, |part| part.class != Class::NotSession)
+    }
+
+    /// A `SET` of those parts that `keeps` takes, each variable with its scope. `None` if there are
+    /// none. As all values of a SET are found before the first is set, it gives the same as the whole
+    /// does where nothing of what it reads was set by the others.
+    pub fn text_of(&self, text: &[u8], keeps: impl Fn(&Assignment) -> bool) -> Option<Vec<u8>> {
+        let parts = self.assignments().iter().filter(|part| keeps(part));
+        let parts: Vec<_> = parts.map(|part| part.alone(text)).collect();
+        (!parts.is_empty()).then(|| [b"SET ".as_slice(), &parts.join(&b", "[..])].concat())
     }
 
     /// Whether there is nothing to say about it.

@@ -2,6 +2,7 @@
 
 mod causal;
 mod lag;
+mod order;
 mod shares;
 
 use anyhow::{Context, Result, ensure};

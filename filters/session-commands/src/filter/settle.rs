@@ -1,18 +1,17 @@
 //! What a command has done to the session, once its reply has ended.
 
-use super::{Outcome, SessionCommands, init_db};
+use super::{Outcome, SCHEMA, SessionCommands, init_db, name_of};
 use crate::{
-    cell::{self, Cell},
-    log::Entry,
+    log::{Entry, PREPARED_WITH},
     plan::Plan,
-    reading::Change,
-    ties::{Cause, Ties},
+    ties::{Cause, Change, Ties},
 };
 use bytes::Bytes;
 use chain::{
     Session,
     facts::{Expected, Target, This},
 };
+use sql::session::{Cell, Class};
 use wire::{
     capability::Capabilities,
     command::{CommandCode, statement::PrepareOk},
@@ -27,7 +26,11 @@ const NAMES: usize = 1024;
 impl SessionCommands {
     /// Takes in what the command before has done.
     pub(super) fn settle(&mut self, session: &Session) {
-        let before = self.schema.get_or_insert_with(|| session.schema.clone()).clone();
+        if self.schema.is_none() {
+            self.schema = Some(session.schema.clone());
+            self.log.begin_in(session.schema.as_ref());
+        }
+        let before = self.schema.clone().flatten();
         let mut moves = false;
         if let Some(pending) = self.pending.take()
             && let Some(outcome) = pending.outcome.get()
@@ -48,11 +51,13 @@ impl SessionCommands {
                 self.log.append(lsn, init_db(name.clone()));
             }
             _ => {
-                self.log.forget(cell::SCHEMA);
+                self.log.forget(&SCHEMA);
                 self.schemaless = true;
                 self.generation += 1;
             }
         }
+        let login = session.schema.as_ref().filter(|_| !self.schemaless);
+        self.log.begin_in(login);
     }
 
     /// Takes in one command. Whether the log says where it has moved the session.
@@ -69,7 +74,8 @@ impl SessionCommands {
         change(&Change::UntieAll(Cause::Ending));
         if outcome.error.is_some() {
             if plan.several {
-                change(&Change::Tie(Cause::Unknown, "".into()));
+                self.log.lose(&[Cell::Anything]);
+                change(&Change::tie(Cause::Unknown));
             }
             self.failed(plan);
             return false;
@@ -77,10 +83,10 @@ impl SessionCommands {
         plan.ties.iter().for_each(&mut change);
         let status = outcome.status.unwrap_or_default();
         if let Some(id) = plan.opens_cursor.filter(|_| status.contains(Status::CURSOR_EXISTS)) {
-            change(&Change::Tie(Cause::Cursor, id.to_string().into()));
+            change(&Change::Tie(Cause::Cursor, name_of(id)));
         }
         if let Some(id) = plan.fetches.filter(|_| status.contains(Status::LAST_ROW_SENT)) {
-            change(&Change::Untie(Cause::Cursor, id.to_string().into()));
+            change(&Change::Untie(Cause::Cursor, name_of(id)));
         }
         if plan.consumes && !session.in_transaction() {
             change(&Change::UntieAll(Cause::OneShot));
@@ -95,6 +101,7 @@ impl SessionCommands {
         for (cell, text) in &plan.texts {
             self.texts.insert(cell.clone(), text.clone());
         }
+        self.log.lose(&plan.unlogged);
         for cell in &plan.local {
             if !self.local.contains(cell) {
                 self.local.push(cell.clone());
@@ -102,7 +109,7 @@ impl SessionCommands {
             self.local_at.get_or_insert_with(|| target.clone());
         }
         if self.local.len().max(self.texts.len()) > NAMES {
-            self.ties.change(Change::Tie(Cause::Unknown, "".into()), target);
+            self.ties.change(Change::tie(Cause::Unknown), target);
         }
         let Some(this) = this else { return false };
         self.learn(plan, this, outcome)
@@ -116,9 +123,11 @@ impl SessionCommands {
         let first = this.lsn + 1 - plan.entries.len() as u64;
         let mut moves = false;
         for (entry, lsn) in plan.entries.iter().zip(first..) {
-            moves |= entry.writes.iter().any(|cell| &**cell == cell::SCHEMA);
+            moves |= entry.writes.contains(&Cell::Schema);
             self.local.retain(|local| !entry.writes.contains(local));
-            if !self.ties.has(Cause::FullLog) {
+            if self.ties.has(Cause::FullLog) {
+                self.log.lose(&[Cell::Anything]);
+            } else {
                 self.log.append(lsn, entry.clone());
             }
         }
@@ -136,11 +145,9 @@ impl SessionCommands {
         if self.ties.has(Cause::FullLog) {
             return;
         }
-        let reads = [cell::SCHEMA, cell::CLIENT, cell::CONNECTION, cell::SQL_MODE, cell::ROLE];
-        let reads = reads.map(Cell::from).to_vec();
-        let expected = Expected::Statement { id, parameters };
-        let (code, payload, writes) = (CommandCode::STMT_PREPARE, text.clone(), Vec::new());
-        self.log.append(this.lsn, Entry { code, payload, expected, reads, writes });
+        let entry = Entry::new(CommandCode::STMT_PREPARE, text.clone(), Class::Environment);
+        let (reads, expected) = (PREPARED_WITH.to_vec(), Expected::Statement { id, parameters });
+        self.log.append(this.lsn, Entry { reads, expected, ..entry });
     }
 
     /// A PREPARE that fails drops the statement that had the name.
@@ -149,10 +156,9 @@ impl SessionCommands {
             self.texts.remove(cell);
             if self.log.sets(cell) {
                 let lsn = self.log.reserve();
-                let (code, expected) = (CommandCode::QUERY, Expected::Anything);
                 let (reads, writes) = (Vec::new(), vec![cell.clone()]);
-                let payload = text.clone();
-                self.log.append(lsn, Entry { code, payload, expected, reads, writes });
+                let entry = Entry::text(text.clone(), Class::Environment, reads, writes);
+                self.log.append(lsn, entry);
             }
         }
     }
@@ -174,8 +180,6 @@ impl SessionCommands {
             self.log.append(lsn - 1, init_db(name.clone()));
         }
         let code = CommandCode::RESET_CONNECTION;
-        let (payload, expected) = (Bytes::new(), Expected::Success);
-        self.log
-            .append(lsn, Entry { code, payload, expected, reads: Vec::new(), writes: Vec::new() });
+        self.log.append(lsn, Entry::new(code, Bytes::new(), Class::Lifecycle));
     }
 }

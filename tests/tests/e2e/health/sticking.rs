@@ -3,8 +3,13 @@
 use super::{error, server_id};
 use anyhow::{Context, Result, ensure};
 use e2e::{Client, Cluster, Proxy, Setup};
+use wire::CommandCode;
 
-on_both_vendors!(a_strict_session_has_its_server_or_none, while_alive_means_until_it_is_gone);
+on_both_vendors!(
+    a_strict_session_has_its_server_or_none,
+    while_alive_means_until_it_is_gone,
+    a_full_server_is_waited_for,
+);
 
 const CHAIN: &str = "[chain.main]
 session = [
@@ -18,7 +23,11 @@ backend = [{ use = 'catch-up' }]";
 
 /// A session on the replicas, in this mode, and the address of its server.
 fn start(cluster: &Cluster, mode: u8) -> Result<(Proxy, Client, String, String)> {
-    let proxy = Setup::of(cluster).append(CHAIN).start()?;
+    begin(&Setup::of(cluster).append(CHAIN), cluster, mode)
+}
+
+fn begin(setup: &Setup, cluster: &Cluster, mode: u8) -> Result<(Proxy, Client, String, String)> {
+    let proxy = setup.start()?;
     let mut client = proxy.connect(&cluster.admin())?;
     let sql = format!("/* sticky_backend={mode} */ SELECT @@server_id, @@port");
     let row = client.rows(&sql)?.into_iter().next().context("no row")?;
@@ -60,4 +69,28 @@ fn while_alive_means_until_it_is_gone(cluster: &Cluster) -> Result<()> {
         );
     }
     client.quit()
+}
+
+/// Each server may have one connection. The session has lost its own, and another session takes its
+/// place: the other replica is free all the time.
+fn a_full_server_is_waited_for(cluster: &Cluster) -> Result<()> {
+    let setup = Setup::of(cluster).server("max_connections = 1").append(CHAIN);
+    for mode in [1, 2] {
+        let (proxy, mut client, id, name) = begin(&setup, cluster, mode)?;
+        client.must("SET @kept = 5")?;
+        order(&proxy, &name, "offline-hard")?;
+        order(&proxy, &name, "online")?;
+        let mut other = proxy.connect(&cluster.admin())?;
+        let there = format!("/* route={name} */");
+        ensure!(server_id(&mut other, &there)? == id, "it takes the only place");
+        client.send_command(CommandCode::QUERY, b"SELECT @kept, @@server_id")?;
+        for _ in 0..20 {
+            ensure!(server_id(&mut other, &there)? == id);
+        }
+        other.quit()?;
+        let rows = client.receive(CommandCode::QUERY)?.rows(client.capabilities)?;
+        ensure!(rows == [[Some("5".into()), Some(id)]], "mode {mode}: {rows:?}");
+        client.quit()?;
+    }
+    Ok(())
 }
