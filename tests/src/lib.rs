@@ -10,6 +10,7 @@
 //! | [`held`] | what a process holds, to be compared with what it held before |
 //! | [`client`] | a client that keeps every byte it received |
 //! | [`transcript`] | one script directly and through the proxy, compared byte for byte |
+//! | [`scripted`] | a server that says what a test wants it to say |
 //! | [`program`] | command lines (`mariadb`, `mysql`, `sysbench`, Python) with a time limit |
 //! | [`skip`] | tests that cannot run here say so |
 //!
@@ -22,6 +23,7 @@ pub mod noise;
 pub mod program;
 pub mod proxy;
 pub mod relay;
+pub mod scripted;
 pub mod skip;
 pub mod throwaway;
 pub mod transcript;
@@ -32,6 +34,7 @@ pub use cluster::{Cluster, Schema, Vendor};
 pub use held::Held;
 pub use proxy::{Proxy, Setup};
 pub use relay::{Cut, Relay};
+pub use scripted::{Say, Scripted};
 pub use throwaway::Throwaway;
 
 /// How much a run of the tests does, from `TOWPATH_TEST_SCALE`.

@@ -22,6 +22,7 @@ mod abandoned;
 mod attributes;
 mod big_packets;
 mod cache;
+mod catch_up;
 mod compression;
 mod cuts;
 mod denials;

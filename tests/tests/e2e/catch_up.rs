@@ -1,0 +1,38 @@
+//! A connection is brought up to date before a command runs there: in which writes, how that is
+//! checked, and what becomes of it when it fails. Rows H of the hazard table, verdicts V.
+//!
+//! A statement with `hg=1` in a comment goes to a replica, any other to the primary.
+
+mod broken;
+mod cutting;
+mod lagging;
+mod sending;
+
+use anyhow::{Context, Result};
+use e2e::{Client, Cluster, Proxy, Setup};
+
+/// A chain that sends a command where its comment says; settings of `catch-up` in its braces.
+fn chain(settings: &str) -> String {
+    format!(
+        "[chain.main]
+session = [
+  {{ use = 'parse' }},
+  {{ use = 'rules', rules = [
+    {{ rule_id = 1, match_pattern = 'hg=1', destination_hostgroup = 1, apply = true }},
+  ] }},
+  {{ use = 'session-commands' }},
+  {{ use = 'route' }},
+]
+backend = [{{ use = 'catch-up'{settings} }}]"
+    )
+}
+
+fn start(cluster: &Cluster) -> Result<Proxy> {
+    Setup::of(cluster).append(&chain("")).start()
+}
+
+/// The first value of a statement's first row.
+fn value(client: &mut Client, text: &str) -> Result<String> {
+    let rows = client.rows(text)?;
+    rows.first().and_then(|row| row.first()).cloned().flatten().with_context(|| text.to_owned())
+}
