@@ -235,10 +235,12 @@ impl State {
                 None => {}
             }
         }
-        if self.sharing.is_some() {
-            // In a box of its own: few sessions share.
-            Box::pin(self.begin(at, &mut command)).await?;
-        }
+        // In a box of its own: few sessions share.
+        let rewrite = match self.sharing {
+            Some(_) => Box::pin(self.begin(at, &mut command)).await?,
+            None => None,
+        };
+        let session = rewrite.as_ref().map(|_| command.session().clone());
         let Self { held, me, shared, alone, keeps_state, sharing, .. } = self;
         let one = &mut held[at];
         // What a connection has known of one that is shared is known all the same.
@@ -270,6 +272,10 @@ impl State {
         };
         match reply {
             Ok(reply) => {
+                let reply = match (rewrite, session) {
+                    (Some(rewrite), Some(session)) => ids::restored(reply, rewrite, &session),
+                    _ => reply,
+                };
                 let reply = reply.with(served_by);
                 let reply = if let Some(ran) = ran { reply.with(ran) } else { reply };
                 Ok(if fresh { reply.with(Fresh) } else { reply })

@@ -21,7 +21,7 @@ use super::{
 use chain::{Answer, Command, Error, Outcome, Reply, Result, Session, body::Ending};
 use prepared::Prepared;
 use restore::Restorer;
-use rewrite::Rewrite;
+pub(super) use rewrite::Rewrite;
 use sql::{Charset, Dialect, Server, Verb};
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 use tower::{Service, ServiceExt};
@@ -151,6 +151,13 @@ async fn statement(held: &mut Held, me: &Registered, command: Command) -> Result
     }
     let rewrite = Arc::new(Rewrite::new(text, &found.read, held.ids.vendor, me.id));
     Box::pin(rewritten(held, command, rewrite)).await
+}
+
+/// Puts the client's words back into the reply to a statement that was changed.
+pub(super) fn restored(reply: Reply, rewrite: Rewrite, session: &Session) -> Reply {
+    let (rewrite, code) = (Arc::new(rewrite), CommandCode::QUERY);
+    let mut restorer = Restorer::new(rewrite, code, session.capabilities, false);
+    reply.map_body(|body| body.map(move |frame| restorer.frame(frame)))
 }
 
 async fn rewritten(held: &mut Held, mut command: Command, rewrite: Arc<Rewrite>) -> Result<Reply> {

@@ -3,10 +3,7 @@
 use super::chain;
 use anyhow::{Result, ensure};
 use e2e::{
-    Client, Cluster, Proxy, Say, Scripted, Setup, Vendor,
-    client::Statement,
-    scripted::Heard,
-    wait,
+    Client, Cluster, Proxy, Say, Scripted, Setup, Vendor, client::Statement, scripted::Heard, wait,
 };
 use std::sync::{
     Mutex, PoisonError,
@@ -147,10 +144,7 @@ fn h6_the_second_time_one_by_one(cluster: &Cluster) -> Result<()> {
     client.must("SET @b = 1")?;
     ensure!(client.query(WRITE)?.error_code() == Some(1231));
     let seen = bed.asked();
-    ensure!(
-        seen == asked(&[(1, "SET @a = 1"), (1, "SET @b = 1"), (2, "SET @a = 1")]),
-        "{seen:?}"
-    );
+    ensure!(seen == asked(&[(1, "SET @a = 1"), (1, "SET @b = 1"), (2, "SET @a = 1")]), "{seen:?}");
     Ok(())
 }
 

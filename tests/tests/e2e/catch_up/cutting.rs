@@ -149,7 +149,10 @@ fn a_read_gives_the_whole_result_or_an_error(cluster: &Cluster) -> Result<()> {
         let rows = reply.error_code().is_none().then(|| reply.rows(client.capabilities));
         match rows.transpose()? {
             Some(rows) if cut < end => {
-                ensure!(cut < before.len() && rows == [[Some("whole".to_owned())]], "{cut}: {rows:?}");
+                ensure!(
+                    cut < before.len() && rows == [[Some("whole".to_owned())]],
+                    "{cut}: {rows:?}"
+                );
             }
             Some(rows) => {
                 ensure!(rows == [[Some("of the first connection".to_owned())]], "{rows:?}");
@@ -187,7 +190,8 @@ fn a_statement_is_executed_where_it_was_prepared(cluster: &Cluster) -> Result<()
             Some(9007) => ensure!(cut == end, "{cut}: {asked:?}"),
             Some(other) => anyhow::bail!("{cut}: {other}"),
         }
-        let ran = asked.iter().flatten().filter(|text| text.starts_with("COM_STMT_EXECUTE")).count();
+        let ran =
+            asked.iter().flatten().filter(|text| text.starts_with("COM_STMT_EXECUTE")).count();
         ensure!(ran == usize::from(cut < end), "{cut}: {asked:?}");
     }
     Ok(())

@@ -73,7 +73,10 @@ impl Bed {
         let mut client = bed.connect()?;
         wait::until("the replica to be one", || {
             client.rows("SELECT /* hg=1 */ 'here'")?;
-            Ok(bed.asked(&bed.replica).contains(&"SELECT /* hg=1 */ 'here'".to_owned()).then_some(()))
+            Ok(bed
+                .asked(&bed.replica)
+                .contains(&"SELECT /* hg=1 */ 'here'".to_owned())
+                .then_some(()))
         })?;
         client.quit()?;
         Ok(bed)
@@ -167,8 +170,7 @@ fn h47_ddl_and_rights_between_prepare_and_execute(cluster: &Cluster) -> Result<(
     admin.must("CREATE TABLE app.t (a INT)")?;
     admin.must("CREATE USER c@'%' IDENTIFIED BY 'cpw'")?;
     admin.must("GRANT ALL ON app.* TO c@'%'")?;
-    let proxy =
-        Setup::of(&server.cluster).user("c", "cpw").append(&chain("")).start()?;
+    let proxy = Setup::of(&server.cluster).user("c", "cpw").append(&chain("")).start()?;
     let login = e2e::Login::new("c", "cpw").schema("app");
     let mut client = proxy.connect(&login)?;
     let mut direct = Client::connect(&server.cluster.addresses[0], &login)?;

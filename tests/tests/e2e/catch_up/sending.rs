@@ -37,7 +37,8 @@ fn h78_on_compressed_links(cluster: &Cluster) -> Result<()> {
             if !read {
                 client.must("DO /* hg=1 */ 1")?;
             }
-            let sum: Vec<String> = (0..20).map(|it| format!("LENGTH(@v{it}) + LENGTH(@w{it})")).collect();
+            let sum: Vec<String> =
+                (0..20).map(|it| format!("LENGTH(@v{it}) + LENGTH(@w{it})")).collect();
             let text = format!("SELECT /* hg=1 */ {}", sum.join("+"));
             let here = value(&mut client, &text.replace("hg=1", ""))?;
             let there = value(&mut client, &text)?;
@@ -49,7 +50,8 @@ fn h78_on_compressed_links(cluster: &Cluster) -> Result<()> {
 }
 
 fn h79_replies_that_fill_the_socket(cluster: &Cluster) -> Result<()> {
-    let tables: Vec<String> = (0..8).map(|it| format!("information_schema.columns t{it}")).collect();
+    let tables: Vec<String> =
+        (0..8).map(|it| format!("information_schema.columns t{it}")).collect();
     let text = format!("SELECT * FROM {} LIMIT 0", tables.join(", "));
     for compression in compressions(cluster) {
         let line = format!("compression = {compression:?}");

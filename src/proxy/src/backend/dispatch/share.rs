@@ -17,7 +17,7 @@ pub(in crate::backend) use parked::{Condition, Need, Parked};
 use super::{Held, State};
 use crate::backend::{
     gate::Shut,
-    ids::{self, Ids},
+    ids::{self, Ids, Rewrite},
     link,
     sessions::Lease,
 };
@@ -31,6 +31,7 @@ use chain::{
 use last::Values;
 use pins::Doing;
 use std::sync::{Arc, Weak, atomic::Ordering::Relaxed};
+use tower::ServiceExt;
 use wire::command::CommandCode;
 
 /// What a session that shares its connections knows of itself.
@@ -168,8 +169,13 @@ impl State {
         self.me.entry.attach(lease)
     }
 
-    /// Makes a connection ready for a command of a session that shares it.
-    pub(super) async fn begin(&mut self, at: usize, command: &mut Command) -> Result<()> {
+    /// Makes a connection ready for a command of a session that shares it. How the command's text
+    /// was changed, if it was.
+    pub(super) async fn begin(
+        &mut self,
+        at: usize,
+        command: &mut Command,
+    ) -> Result<Option<Rewrite>> {
         let was_last = self.held[at].shared.as_ref().is_some_and(|shared| shared.is_last);
         let adoption = self.note_begun(at, command);
         let needs = last::needs(command);
@@ -181,9 +187,9 @@ impl State {
             command.note(adoption);
         }
         if let Some(sharing) = self.sharing.as_ref().filter(|_| needs.last_used && !was_last) {
-            sharing.values.put_into(command)?;
+            return sharing.values.put_into(command);
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Notes what a command is about to do on a connection. What `catch-up` has to be told.
@@ -263,6 +269,7 @@ impl State {
             set.note(SessionLog { this: None, ..log.clone() });
         }
         let answer = ids::ask(one, set).await?;
+        one.stack.ready().await?;
         match answer.end.error {
             None => Ok(None),
             Some(_) => Err(Error::backend("the last insert id could not be set")),

@@ -2,13 +2,13 @@
 //! another session's.
 
 use super::pins::Doing;
-use crate::backend::seat::Left;
+use crate::backend::{ids::Rewrite, seat::Left};
 use chain::{
     Command, Error, Result,
     error::code,
     facts::{Executed, Lsn, Statement},
 };
-use sql::{Dialect, Needs, Verb};
+use sql::{Count, CountFunction, Dialect, Needs, Verb};
 use wire::command::CommandCode;
 
 /// What the session's replies have said.
@@ -58,20 +58,77 @@ impl Values {
         self.head = head;
     }
 
-    /// Puts what is known in place of what a statement asks. An error where that is not known:
-    /// better than what another session's statement has left.
-    pub(super) fn put_into(&self, command: &mut Command) -> Result<()> {
-        let unknown = || {
-            let text = "the connection that knew what the last statement has left is another \
-                        session's by now";
-            Err(Error::backend(text).with_code(code::FILTER, *b"HY000"))
+    /// Puts what is known in place of what a statement asks, which is given back with what it was
+    /// changed into, for the reply. An error where that is not known: better than what another
+    /// session's statement has left.
+    pub(super) fn put_into(&self, command: &mut Command) -> Result<Option<Rewrite>> {
+        let Some(statement) = command.fact::<Statement>() else { return Ok(None) };
+        let (found, text) = (statement.get(), statement.text());
+        let Some(counts) = sql::counts(text, statement.dialect()) else {
+            return match found.verb {
+                // There are neither warnings nor errors: they would have held the session.
+                Verb::Show | Verb::Select if !names_counts(text) => Ok(None),
+                _ => Err(unknown()),
+            };
         };
-        let Some(statement) = command.fact::<Statement>() else { return Ok(()) };
-        // Nothing was left to show: there were neither warnings nor errors.
-        let found = statement.get();
-        if found.verb == Verb::Show {
-            return Ok(());
+        if counts.is_empty() || command.code() != CommandCode::QUERY {
+            return Err(unknown());
         }
-        unknown()
+        let mut ours = text.to_vec();
+        for Count { function, span } in &counts {
+            let value = match function {
+                CountFunction::RowCount => self.row_count,
+                CountFunction::FoundRows => self.found_rows.map(u64::cast_signed),
+            };
+            put(&mut ours[span.clone()], value.ok_or_else(unknown)?).ok_or_else(unknown)?;
+        }
+        let places = counts.into_iter().map(|count| count.span).collect();
+        let rewrite = Rewrite::of(text.clone(), ours.into(), places);
+        command.rewrite_sql(&rewrite.ours);
+        Ok(Some(rewrite))
+    }
+}
+
+fn unknown() -> Error {
+    let text = "the connection that knew what the last statement has left is another session's by \
+                now";
+    Error::backend(text).with_code(code::FILTER, *b"HY000")
+}
+
+fn names_counts(text: &[u8]) -> bool {
+    let has = |word: &[u8]| text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word));
+    has(b"row_count") || has(b"found_rows")
+}
+
+/// Puts an expression with this value in a place, filled up with blanks: the names of columns do not
+/// change their length. `None` if there is no room for it.
+fn put(place: &mut [u8], value: i64) -> Option<()> {
+    // No literal alone: servers name a column after its value then.
+    let value = match value {
+        ..0 => format!("-({}|0))", value.unsigned_abs()),
+        _ => format!("{value}|0)"),
+    };
+    let at = place.len().checked_sub(value.len()).filter(|at| *at > 0)?;
+    place.fill(b' ');
+    place[0] = b'(';
+    place[at..].copy_from_slice(value.as_bytes());
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::put;
+
+    #[test]
+    fn values_stand_where_the_calls_were() {
+        let put = |call: &str, value: i64| {
+            let mut text = call.as_bytes().to_vec();
+            put(&mut text, value)?;
+            String::from_utf8(text).ok()
+        };
+        assert_eq!(put("ROW_COUNT()", 3).as_deref(), Some("(      3|0)"));
+        assert_eq!(put("ROW_COUNT()", -1).as_deref(), Some("(   -(1|0))"));
+        assert_eq!(put("FOUND_ROWS( )", 1_234_567).as_deref(), Some("(  1234567|0)"));
+        assert_eq!(put("ROW_COUNT()", 123_456_789), None);
     }
 }
