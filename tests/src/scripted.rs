@@ -158,7 +158,7 @@ fn converse(server: &Shared, io: &mut TcpStream) -> Result<()> {
         capabilities: CAPABILITIES.into_iter().fold(Capabilities::EMPTY, |all, one| all | one),
         collation: 45,
         status: Status::AUTOCOMMIT,
-        plugin: Plugin::NATIVE_PASSWORD,
+        plugin: Plugin::NativePassword,
     };
     let (mut read, mut out) = (BytesMut::new(), BytesMut::new());
     greeting.encode(&mut out);

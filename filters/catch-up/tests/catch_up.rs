@@ -254,6 +254,17 @@ fn statements_have_the_server_s_ids_below_and_the_session_s_above() {
 }
 
 #[test]
+fn a_statement_without_parameters_and_columns_has_an_id_of_the_session_s_too() {
+    let mut client = stack(answering(|_| {
+        let packet = Bytes::from_static(&[12, 0, 0, 1, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        Ok(Reply::new(Body::end(End { packet, ..End::default() })))
+    }));
+    let this = Some(This { lsn: 1, statement: Some(ID) });
+    let prepare = Command::new(session(), CommandCode::STMT_PREPARE, "DO 1").with(log(&[], this));
+    assert_eq!(client.send(prepare).unwrap().end.packet[5..9], ID.to_le_bytes());
+}
+
+#[test]
 fn a_statement_that_is_refused_here_says_so_when_it_is_executed() {
     for (text, parameters) in [("SELECT wrong", 1), ("SELECT 1", 2)] {
         let seen = Log::default();

@@ -188,7 +188,7 @@ fn a_statement_is_executed_where_it_was_prepared(cluster: &Cluster) -> Result<()
                 client.quit()?;
             }
             Some(9007) => ensure!(cut == end, "{cut}: {asked:?}"),
-            Some(other) => anyhow::bail!("{cut}: {other}"),
+            Some(other) => anyhow::bail!("{cut}: {other}, {asked:?}"),
         }
         let ran =
             asked.iter().flatten().filter(|text| text.starts_with("COM_STMT_EXECUTE")).count();

@@ -1,7 +1,7 @@
 //! A replica that has not got yet what the primary has, and servers that change between PREPARE and
 //! EXECUTE.
 
-use super::{chain, start, value};
+use super::{chain, value};
 use anyhow::{Result, ensure};
 use e2e::{Client, Cluster, Proxy, Say, Scripted, Setup, Throwaway, Vendor, scripted::Heard, wait};
 use std::sync::{
@@ -29,6 +29,11 @@ password = 'monitorpw'
 ping_interval = '50ms'
 read_only_interval = '50ms'";
 
+/// A chain for one server.
+const ONE: &str = "[chain.main]
+session = [{ use = 'parse' }, { use = 'session-commands' }, { use = 'route' }]
+backend = [{ use = 'catch-up' }]";
+
 const PREPARED: &str = "SELECT /* hg=1 */ a FROM n";
 
 /// A cluster of two; its replica refuses what names `n` while `lags`.
@@ -47,7 +52,10 @@ fn usual(heard: &Heard, read_only: &str) -> Say {
         CommandCode::QUERY if heard.text.starts_with("SELECT") => Say::Row("as ever".into()),
         CommandCode::QUERY if heard.text == LAST => Say::Cut(
             wire::answer::Answer::new(wire::Capabilities::PROTOCOL_41, 1)
-                .ok(&wire::OkPacket::default())
+                .ok(&wire::OkPacket {
+                    status: wire::Status::AUTOCOMMIT,
+                    ..wire::OkPacket::default()
+                })
                 .finish()
                 .to_vec(),
         ),
@@ -73,10 +81,7 @@ impl Bed {
         let mut client = bed.connect()?;
         wait::until("the replica to be one", || {
             client.rows("SELECT /* hg=1 */ 'here'")?;
-            Ok(bed
-                .asked(&bed.replica)
-                .contains(&"SELECT /* hg=1 */ 'here'".to_owned())
-                .then_some(()))
+            Ok(bed.asked(&bed.replica).contains(&"SELECT /* hg=1 */ 'here'".to_owned()).then_some(()))
         })?;
         client.quit()?;
         Ok(bed)
@@ -105,8 +110,9 @@ fn h44_a_statement_that_a_replica_cannot_prepare_yet(cluster: &Cluster) -> Resul
     bed.asked(&bed.replica);
     let executed = client.execute(&statement, 0, &[])?;
     ensure!(executed.error_code().is_none(), "{:?}", executed.error());
-    ensure!(bed.asked(&bed.replica) == [PREPARED]);
-    ensure!(bed.asked(&bed.primary) == [PREPARED, "COM_STMT_EXECUTE 9"]);
+    let (there, here) = (bed.asked(&bed.replica), bed.asked(&bed.primary));
+    ensure!(there == [PREPARED], "{there:?}, {here:?}");
+    ensure!(here == [PREPARED, "COM_STMT_EXECUTE 9"], "{here:?}");
     // The replica goes on with everything else.
     client.rows("SELECT /* hg=1 */ 1")?;
     ensure!(bed.asked(&bed.replica) == ["SELECT /* hg=1 */ 1"]);
@@ -149,7 +155,7 @@ fn h51_a_schema_that_a_replica_has_not_got(cluster: &Cluster) -> Result<()> {
 
 fn restarted_between_prepare_and_execute(cluster: &Cluster) -> Result<()> {
     let server = Throwaway::start(cluster.vendor)?;
-    let proxy = start(&server.cluster)?;
+    let proxy = Setup::of(&server.cluster).append(ONE).start()?;
     let mut client = proxy.connect(&server.cluster.admin())?;
     client.must("SET @a = 'kept'")?;
     let text = "SELECT @a, 'restarted'";
@@ -170,11 +176,11 @@ fn h47_ddl_and_rights_between_prepare_and_execute(cluster: &Cluster) -> Result<(
     admin.must("CREATE TABLE app.t (a INT)")?;
     admin.must("CREATE USER c@'%' IDENTIFIED BY 'cpw'")?;
     admin.must("GRANT ALL ON app.* TO c@'%'")?;
-    let proxy = Setup::of(&server.cluster).user("c", "cpw").append(&chain("")).start()?;
-    let login = e2e::Login::new("c", "cpw").schema("app");
+    let proxy = Setup::of(&server.cluster).user("c", "cpw").append(ONE).start()?;
+    let login = e2e::Login::new("c", "cpw");
     let mut client = proxy.connect(&login)?;
     let mut direct = Client::connect(&server.cluster.addresses[0], &login)?;
-    let text = "SELECT * FROM t";
+    let text = "SELECT * FROM app.t";
     let [proxied, own] = [client.prepare(text)?, direct.prepare(text)?];
     let mut same = |what: &str| {
         let proxied = client.execute(&proxied, 0, &[])?;
