@@ -54,6 +54,7 @@ pub(crate) struct SessionCommands {
     schema: Option<Option<Bytes>>,
     generation: u32,
     schemaless: bool,
+    nowhere: bool,
     /// What the dispatcher has last heard of whether the session is tied.
     told: bool,
     pending: Option<Pending>,
@@ -145,6 +146,7 @@ impl SessionCommands {
             schema: None,
             generation: 0,
             schemaless: false,
+            nowhere: false,
             told: false,
             pending: None,
         }
@@ -294,7 +296,8 @@ impl SessionCommands {
             let (entries, generation, schemaless) =
                 (self.log.snapshot(), self.generation, self.schemaless);
             let state = self.log.state();
-            command.note(SessionLog { entries, this, generation, schemaless, state });
+            let nowhere = self.nowhere;
+            command.note(SessionLog { entries, this, generation, schemaless, nowhere, state });
         }
         if let Some(tied) = self.tied(plan) {
             command.note(tied);

@@ -38,6 +38,7 @@ impl SessionCommands {
         {
             moves = self.done(&pending.plan, pending.this, target, outcome, session);
         }
+        self.nowhere &= !moves;
         // Without session tracking the flag alone says so.
         let dropped = session.status().contains(Status::DB_DROPPED);
         if session.current_schema == before && !dropped {
@@ -47,12 +48,13 @@ impl SessionCommands {
         match &session.current_schema {
             _ if moves => {}
             Some(name) if !dropped => {
+                self.nowhere = false;
                 let lsn = self.log.reserve();
                 self.log.append(lsn, init_db(name.clone()));
             }
             _ => {
                 self.log.forget(&SCHEMA);
-                self.schemaless = true;
+                (self.schemaless, self.nowhere) = (true, true);
                 self.generation += 1;
             }
         }

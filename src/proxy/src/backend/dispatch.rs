@@ -247,6 +247,7 @@ impl State {
         let fresh = std::mem::take(&mut one.fresh) && *keeps_state && sharing.is_none();
         let served_by = ServedBy(one.target.clone());
         if command.fact::<FastForward>().is_some() {
+            one.introduce(&mut command);
             let reply = one.stack.call(command).await?;
             if !reply.is_handover() {
                 return Ok(reply.with(served_by));

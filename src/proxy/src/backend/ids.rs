@@ -102,11 +102,13 @@ pub(super) async fn exchange(held: &mut Held, me: &Registered, command: Command)
 }
 
 /// Sends the first command of a call: the stack is ready for it since the dispatcher was.
-async fn pass(held: &mut Held, command: Command) -> Result<Reply> {
+async fn pass(held: &mut Held, mut command: Command) -> Result<Reply> {
+    held.introduce(&mut command);
     held.stack.call(command).await
 }
 
-async fn send(held: &mut Held, command: Command) -> Result<Reply> {
+async fn send(held: &mut Held, mut command: Command) -> Result<Reply> {
+    held.introduce(&mut command);
     held.stack.ready().await?.call(command).await
 }
 

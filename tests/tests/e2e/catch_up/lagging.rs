@@ -81,7 +81,10 @@ impl Bed {
         let mut client = bed.connect()?;
         wait::until("the replica to be one", || {
             client.rows("SELECT /* hg=1 */ 'here'")?;
-            Ok(bed.asked(&bed.replica).contains(&"SELECT /* hg=1 */ 'here'".to_owned()).then_some(()))
+            Ok(bed
+                .asked(&bed.replica)
+                .contains(&"SELECT /* hg=1 */ 'here'".to_owned())
+                .then_some(()))
         })?;
         client.quit()?;
         Ok(bed)

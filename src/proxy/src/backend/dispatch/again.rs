@@ -76,7 +76,7 @@ impl State {
 
     /// Closes a statement on each connection. None is opened for it.
     pub(super) async fn close_everywhere(&mut self, command: &Command) -> Result<Reply> {
-        for held in &mut self.held {
+        for held in self.held.iter_mut().filter(|held| !held.is_unknown()) {
             let one = command.copy("dispatch", command.session().clone());
             // It has no reply.
             let _ = ids::exchange(held, &self.me, one.asked_by(command.asker())).await?;

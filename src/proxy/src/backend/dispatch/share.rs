@@ -41,8 +41,8 @@ pub(super) struct Sharing {
     pinned_by_rule: bool,
     /// It has prepared a statement that asks what the one before has left.
     asks: bool,
-    /// Nothing takes another connection where the session is.
-    schemaless: bool,
+    /// Nothing takes another connection where the session is: its schema was dropped.
+    nowhere: bool,
     values: Values,
     /// What others were told to be the reason why it keeps a connection.
     told: Option<&'static str>,
@@ -177,29 +177,24 @@ impl State {
         command: &mut Command,
     ) -> Result<Option<Rewrite>> {
         let was_last = self.held[at].shared.as_ref().is_some_and(|shared| shared.is_last);
-        let adoption = self.note_begun(at, command);
+        self.note_begun(at, command);
         let needs = last::needs(command);
-        let adoption = match needs.last_write {
-            true => self.recall_insert_id(at, command, adoption).await?,
-            false => adoption,
-        };
-        if let Some(adoption) = adoption {
-            command.note(adoption);
+        if needs.last_write {
+            self.recall_insert_id(at, command).await?;
         }
-        if let Some(sharing) = self.sharing.as_ref().filter(|_| needs.last_used && !was_last) {
-            return sharing.values.put_into(command);
+        match &self.sharing {
+            Some(sharing) if needs.last_used && !was_last => sharing.values.put_into(command),
+            _ => Ok(None),
         }
-        Ok(None)
     }
 
-    /// Notes what a command is about to do on a connection. What `catch-up` has to be told.
-    fn note_begun(&mut self, at: usize, command: &Command) -> Option<Adopted> {
+    /// Notes what a command is about to do on a connection.
+    fn note_begun(&mut self, at: usize, command: &Command) {
         self.settle(at);
-        let Self { held, sharing: Some(sharing), .. } = self else { return None };
+        let Self { held, sharing: Some(sharing), .. } = self else { return };
         let enters = command.asker() == LOGIN;
         let one = &mut held[at];
-        let shared = one.shared.as_mut()?;
-        let adoption = shared.adoption.take();
+        let Some(shared) = &mut one.shared else { return };
         match command.fact::<RuleVerdict>().and_then(|verdict| verdict.multiplex) {
             Some(Multiplex::Pin) => sharing.pinned_by_rule = true,
             Some(Multiplex::Allow) => sharing.pinned_by_rule = false,
@@ -212,7 +207,8 @@ impl State {
         let sets = log.is_some_and(|log| log.this.is_some_and(|this| this.statement.is_none()));
         shared.condition = if sets || enters { None } else { Condition::of(command) };
         shared.unclean |= one.tied.is_some();
-        sharing.schemaless = log.is_some_and(|log| log.schemaless);
+        sharing.nowhere =
+            command.session().current_schema.is_none() && log.is_some_and(|log| log.schemaless);
         sharing.asks |= command.code() == CommandCode::STMT_PREPARE && last::asks(command);
         if command.code() == CommandCode::RESET_CONNECTION {
             (sharing.asks, sharing.values) = (false, Values::default());
@@ -226,7 +222,6 @@ impl State {
                 shared.is_last = other == at;
             }
         }
-        adoption
     }
 
     /// Takes in how the last reply on a connection has ended.
@@ -246,32 +241,23 @@ impl State {
         }
     }
 
-    /// Makes LAST_INSERT_ID() say on a connection what it says in the session. What `catch-up` has
-    /// still to be told.
-    async fn recall_insert_id(
-        &mut self,
-        at: usize,
-        command: &Command,
-        adoption: Option<Adopted>,
-    ) -> Result<Option<Adopted>> {
-        let Self { held, sharing: Some(sharing), .. } = self else { return Ok(adoption) };
+    /// Makes LAST_INSERT_ID() say on a connection what it says in the session.
+    async fn recall_insert_id(&mut self, at: usize, command: &Command) -> Result<()> {
+        let Self { held, sharing: Some(sharing), .. } = self else { return Ok(()) };
         let (one, wanted) = (&mut held[at], sharing.values.insert_id);
-        let Some(shared) = &mut one.shared else { return Ok(adoption) };
+        let Some(shared) = &mut one.shared else { return Ok(()) };
         if shared.insert_id == Some(wanted) {
-            return Ok(adoption);
+            return Ok(());
         }
         shared.insert_id = Some(wanted);
         let mut set = command.aside_query("dispatch", format!("SET last_insert_id = {wanted}"));
-        if let Some(adoption) = adoption {
-            set.note(adoption);
-        }
         if let Some(log) = command.fact::<SessionLog>() {
             set.note(SessionLog { this: None, ..log.clone() });
         }
         let answer = ids::ask(one, set).await?;
         one.stack.ready().await?;
         match answer.end.error {
-            None => Ok(None),
+            None => Ok(()),
             Some(_) => Err(Error::backend("the last insert id could not be set")),
         }
     }
@@ -298,6 +284,18 @@ impl Shared {
 }
 
 impl Held {
+    /// Whether `catch-up` does not know yet whose connection it is.
+    pub(in crate::backend) fn is_unknown(&self) -> bool {
+        self.shared.as_ref().is_some_and(|shared| shared.adoption.is_some())
+    }
+
+    /// Tells `catch-up` whose connection it was, with the first command that goes there.
+    pub(in crate::backend) fn introduce(&mut self, command: &mut Command) {
+        if let Some(adoption) = self.shared.as_mut().and_then(|shared| shared.adoption.take()) {
+            command.note(adoption);
+        }
+    }
+
     /// Whether another session has had it before.
     pub(super) fn is_adopted(&self) -> bool {
         self.shared.as_ref().is_some_and(|shared| shared.adopted)
@@ -312,7 +310,8 @@ fn renewal(ids: &Ids, shared: &Shared, command: &Command, enters: bool) -> Arc<[
     if let Some(names) = link::set_names(ids.vendor, collation, true) {
         renewal.push(Renewal { code: CommandCode::QUERY, payload: names.into() });
     }
-    if let Some(schema) = command.session().schema.clone().filter(|_| !enters) {
+    let schemaless = command.fact::<SessionLog>().is_some_and(|log| log.schemaless);
+    if let Some(schema) = command.session().schema.clone().filter(|_| !enters && !schemaless) {
         renewal.push(Renewal { code: CommandCode::INIT_DB, payload: schema });
     }
     renewal.into()

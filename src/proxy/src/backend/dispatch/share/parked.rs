@@ -61,6 +61,7 @@ impl Condition {
         let Some(log) = command.fact::<SessionLog>() else {
             return Some(Self { schema, log: None });
         };
+        let schema = schema.filter(|_| !log.schemaless);
         let plain =
             log.entries.iter().any(|entry| !matches!(entry.expected, Expected::Statement { .. }));
         match log.state {

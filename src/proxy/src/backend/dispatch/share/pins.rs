@@ -120,7 +120,7 @@ impl State {
             Some("CONNECTION_ID() in a prepared statement")
         } else if sharing.asks {
             Some("a prepared statement that asks about the last one")
-        } else if sharing.schemaless {
+        } else if sharing.nowhere {
             Some("a schema that was dropped")
         } else if sharing.pinned_by_rule {
             Some("a rule")
