@@ -87,14 +87,14 @@ impl Filter for SessionCommands {
             let refusal = ErrPacket::new(codes::ER_MAX_PREPARED_STMT_COUNT_REACHED, text);
             return Ok(Reply::err(&command, &refusal));
         }
-        let plan = self.plan(&mut command);
-        self.overflow(&plan)?;
+        let mut plan = self.plan(&mut command);
+        self.overflow(&mut plan)?;
         let writes = self.pin(&mut command, &plan)?;
         let this = self.note(&mut command, &plan);
         let reply = next.run(command).await?;
         let target = reply.fact().map(|ServedBy(target)| target);
         if let Some(target) = target {
-            self.ran(target, writes, reply.fact::<Fresh>().is_some());
+            self.ran(target, &plan, writes, reply.fact::<Fresh>().is_some());
         }
         if plan.is_nothing() && this.is_none() && !self.ties.passes() {
             return Ok(reply);
@@ -247,9 +247,11 @@ impl SessionCommands {
                 Class::Write | Class::Ddl | Class::Call | Class::Execute | Class::Unknown
             )
         });
+        let begins = found.is_some_and(|found| matches!(found.class, Class::Begin { .. }));
         let pin = if let Some((target, cause)) = self.ties.get() {
             Some((target, cause.name()))
-        } else if plan.names_local {
+        // A transaction cannot be left for what is elsewhere.
+        } else if plan.names_local || begins {
             self.local_at.as_ref().map(|target| (target, Tied::USER_VARIABLE))
         } else if needs.last_write && self.last_write_lost {
             let text = "the connection with the last insert id was lost";
@@ -261,7 +263,7 @@ impl SessionCommands {
         } else {
             None
         };
-        let soft = self.ties.is_empty() && !plan.names_local;
+        let soft = self.ties.is_empty() && !plan.names_local && !begins;
         let pin = pin.map(|(target, cause)| Pin { target: target.clone(), cause, soft });
         if let Some(pin) = pin {
             command.note(pin);
@@ -318,12 +320,14 @@ impl SessionCommands {
         news.then_some(Tied { by, ends })
     }
 
-    /// Notes where a command has run; `fresh`: on a connection that had run nothing before.
-    fn ran(&mut self, target: &Target, writes: bool, fresh: bool) {
+    /// Notes where a command has run; `fresh`: on a connection that had run nothing before. What is
+    /// logged does elsewhere what it does here to warnings and counts, so it is not the last that
+    /// these belong to.
+    fn ran(&mut self, target: &Target, plan: &Plan, writes: bool, fresh: bool) {
         let is_other = |known: &Option<Target>| {
             known.as_ref().is_none_or(|known| known.server.id != target.server.id)
         };
-        if is_other(&self.last) {
+        if is_other(&self.last) && (self.last.is_none() || !plan.is_logged()) {
             self.last = Some(target.clone());
         }
         if writes {
@@ -342,7 +346,7 @@ impl SessionCommands {
     }
 
     /// Makes room for what the plan would add, as configured.
-    fn overflow(&mut self, plan: &Plan) -> Result<()> {
+    fn overflow(&mut self, plan: &mut Plan) -> Result<()> {
         if plan.entries.is_empty() || self.ties.has(Cause::FullLog) {
             return Ok(());
         }
@@ -354,22 +358,20 @@ impl SessionCommands {
         if !full(&self.log) {
             return Ok(());
         }
-        match (overflow, &self.last) {
-            (Overflow::Close, _) => {
+        match overflow {
+            Overflow::Close => {
                 let text = "this session has set more than the proxy keeps";
                 Err(Error::client(text).with_code(code::FILTER, *b"HY000"))
             }
-            (Overflow::ForgetOldest, _) => {
+            Overflow::ForgetOldest => {
                 while full(&self.log) && self.log.forget_oldest() {}
                 Ok(())
             }
-            (Overflow::Pin, Some(last)) => {
-                let last = last.clone();
-                tracing::warn!(server = %last.server.name, "the log of a session is full, it stays");
-                self.ties.change(Change::tie(Cause::FullLog), &last);
+            Overflow::Pin => {
+                tracing::warn!("the log of a session is full: it stays where it is from now on");
+                plan.ties.push(Change::tie(Cause::FullLog));
                 Ok(())
             }
-            (Overflow::Pin, None) => Ok(()),
         }
     }
 }
@@ -388,12 +390,12 @@ fn name_of(id: u32) -> crate::ties::Name {
     Box::new(id.to_le_bytes())
 }
 
-/// Whether a statement may use up what is set for the next transaction. Measured: SET, USE, PREPARE,
-/// DO, and SELECT without tables do not.
+/// Whether a statement surely uses up what is set for the next transaction. A read may, by what its
+/// tables are; SET, USE, PREPARE and DO do not.
 fn consumes(class: Class, text: &[u8]) -> bool {
     match class {
-        Class::SetSession | Class::Use | Class::Prepare | Class::Deallocate => false,
-        Class::Read => text.windows(4).any(|word| word.eq_ignore_ascii_case(b"from")),
-        _ => sql::peek(text) != sql::Verb::Do,
+        Class::Commit { .. } | Class::Rollback { .. } | Class::Ddl => true,
+        Class::Write => sql::peek(text) != sql::Verb::Do,
+        _ => false,
     }
 }

@@ -4,6 +4,7 @@ mod causal;
 mod lag;
 mod order;
 mod shares;
+mod state;
 
 use anyhow::{Context, Result, ensure};
 use e2e::{Client, Cluster, Proxy, Setup, wait};

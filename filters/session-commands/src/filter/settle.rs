@@ -75,6 +75,8 @@ impl SessionCommands {
         // Another reply has come: the connection was not closed.
         change(&Change::UntieAll(Cause::Ending));
         if outcome.error.is_some() {
+            // Its error is what SHOW WARNINGS shows.
+            self.last = Some(target.clone());
             if plan.several {
                 self.log.lose(&[Cell::Anything]);
                 change(&Change::tie(Cause::Unknown));

@@ -125,13 +125,18 @@ impl Plan {
         let &One { step, text, alone, known } = one;
         let parts = step.assignments().iter().filter(|part| part.class != Class::NotSession);
         let parts: Vec<_> = parts.map(|part| Part::of(part, text, known.variables)).collect();
-        let reads_local =
-            |part: &&Part<'_>| part.reads.iter().any(|cell| self.is_local(cell, known));
-        let (everywhere, here): (Vec<_>, Vec<_>) =
-            parts.iter().partition(|part| part.class.is_replayed() && !reads_local(part));
-        let names_local = here.iter().any(reads_local);
-        self.names_local |= names_local;
-        here.iter().for_each(|part| self.stays(part));
+        let mut everywhere = Vec::new();
+        for part in &parts {
+            let names = part.reads.iter().any(|cell| known.is_local(cell));
+            self.names_local |= names;
+            // What an earlier part has left here is copied here.
+            if part.class.is_replayed() && !part.reads.iter().any(|cell| self.is_local(cell, known))
+            {
+                everywhere.push(part);
+            } else {
+                self.stays(part);
+            }
+        }
         if everywhere.is_empty() {
             return;
         }

@@ -76,8 +76,10 @@ impl Link {
         if let Some(names) = self.set_names() {
             self.run(&names).await?;
         }
+        // MariaDB's reset keeps the schema, but not the schema's collation.
+        let strange = self.was_reset && self.vendor == Vendor::MariaDb;
         if let Some(wanted) = schema
-            && self.schema != Schema::Named(wanted.clone())
+            && (strange || self.schema != Schema::Named(wanted.clone()))
         {
             self.ask(CommandCode::INIT_DB, wanted).await?;
             self.schema = Schema::Named(wanted.clone());

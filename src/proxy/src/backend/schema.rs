@@ -19,11 +19,10 @@ impl Schema {
     /// What is known of it once a reply has ended. Servers report a change to clients that have
     /// asked for it; otherwise whatever may be one counts.
     pub(super) fn follow(&mut self, end: &End, capabilities: Capabilities, may_change: bool) {
-        if !capabilities.contains(Capabilities::SESSION_TRACK) {
-            if may_change {
-                *self = Self::Unknown;
-            }
-        } else if end.tracked {
+        if may_change {
+            *self = Self::Unknown;
+        }
+        if capabilities.contains(Capabilities::SESSION_TRACK) && end.tracked {
             match end.trackers() {
                 None => *self = Self::Unknown,
                 Some(trackers) => {
@@ -42,13 +41,16 @@ impl Schema {
 /// run a text that is not seen here.
 const WORDS: [&str; 5] = ["use", "prepare", "execute", "drop", "call"];
 
-/// Whether a command may change the default schema. Looks for words anywhere, in strings and
+/// A session that has asked for reports can turn them off.
+const REPORTS: &[u8] = b"session_track_";
+
+/// Whether a command may change the default schema and nothing will tell of it. Looks for words anywhere, in strings and
 /// comments too: a word too many costs a connection that is not used again, one too few would put a
 /// session into another's schema.
 pub(super) fn may_change(command: &Command) -> bool {
     let capabilities = command.session().capabilities;
     if capabilities.contains(Capabilities::SESSION_TRACK) {
-        return false;
+        return has(command.payload(), REPORTS);
     }
     match command.code() {
         CommandCode::INIT_DB | CommandCode::DROP_DB => true,
@@ -58,6 +60,13 @@ pub(super) fn may_change(command: &Command) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether `text` has this part, in any case.
+fn has(text: &[u8], part: &[u8]) -> bool {
+    let (first, len) = (part[0], part.len());
+    memchr::memchr2_iter(first, first.to_ascii_uppercase(), text)
+        .any(|at| text.get(at..at + len).is_some_and(|found| found.eq_ignore_ascii_case(part)))
 }
 
 fn has_word(text: &[u8], word: &[u8]) -> bool {
@@ -72,7 +81,20 @@ fn has_word(text: &[u8], word: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::has_word;
+    use super::*;
+
+    #[test]
+    fn reports_that_are_turned_off_are_noticed() {
+        let text = |text: &str| {
+            let mut session = chain::testing::session();
+            session.update(|view| view.capabilities = Capabilities::SESSION_TRACK);
+            may_change(&Command::query(session, text))
+        };
+        assert!(text("set session_track_schema = off"));
+        assert!(text("SET @@SESSION.SESSION_TRACK_SCHEMA=0"));
+        assert!(!text("USE d"));
+        assert!(!text("SET sql_mode = ''"));
+    }
 
     #[test]
     fn words_are_found_whole_and_in_any_case() {

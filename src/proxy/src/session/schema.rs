@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use chain::{Command, End, Session};
 use sql::Verb;
-use wire::{capability::Capabilities, command::CommandCode, session_state::Tracker};
+use wire::{command::CommandCode, session_state::Tracker};
 
 /// Where a command would take the session, if its reply is no error.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,16 +30,12 @@ impl Asked {
 
     /// Notes in the session where it is, once the reply has ended.
     pub(super) fn done(self, end: &End, session: &mut Session) {
-        let schema = match (end.tracked, self) {
-            (true, _) => end.trackers().and_then(last_schema),
-            (false, Self::Enters(name))
-                if end.error.is_none()
-                    && !session.capabilities.contains(Capabilities::SESSION_TRACK) =>
-            {
-                Some(name)
-            }
+        let reported = end.tracked.then(|| end.trackers().and_then(last_schema)).flatten();
+        // a session can turn reports off
+        let schema = reported.or(match self {
+            Self::Enters(name) if end.error.is_none() => Some(name),
             _ => None,
-        };
+        });
         if let Some(schema) = schema {
             let schema = (!schema.is_empty()).then_some(schema);
             session.update(|view| view.current_schema = schema);

@@ -217,9 +217,12 @@ impl State {
         let head = log.map_or(0, |log| log.head());
         sharing.values.follow(head);
         shared.pins.doing = Doing::of(command, one.ids.vendor, sets);
-        for (other, held) in held.iter_mut().enumerate() {
-            if let Some(shared) = &mut held.shared {
-                shared.is_last = other == at;
+        // What is in the log runs anywhere, and leaves nothing to ask for.
+        if log.is_none_or(|log| log.this.is_none()) {
+            for (other, held) in held.iter_mut().enumerate() {
+                if let Some(shared) = &mut held.shared {
+                    shared.is_last = other == at;
+                }
             }
         }
     }
