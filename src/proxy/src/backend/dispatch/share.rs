@@ -207,8 +207,7 @@ impl State {
         let sets = log.is_some_and(|log| log.this.is_some_and(|this| this.statement.is_none()));
         shared.condition = if sets || enters { None } else { Condition::of(command) };
         shared.unclean |= one.tied.is_some();
-        sharing.nowhere =
-            command.session().current_schema.is_none() && log.is_some_and(|log| log.schemaless);
+        sharing.nowhere = log.is_some_and(|log| log.nowhere);
         sharing.asks |= command.code() == CommandCode::STMT_PREPARE && last::asks(command);
         if command.code() == CommandCode::RESET_CONNECTION {
             (sharing.asks, sharing.values) = (false, Values::default());
@@ -238,6 +237,8 @@ impl State {
             one.tied = None;
         }
         shared.pins.settle(&doing, &left);
+        // What an error says is asked for where it came from.
+        shared.is_last |= left.failed;
         sharing.values.settle(&doing, &left);
         if left.insert_id != 0 {
             shared.insert_id = Some(left.insert_id);
