@@ -152,7 +152,7 @@ fn read(text: &str, log: SessionLog) -> Command {
 fn behind_a_failure(settings: &str, command: Command) -> Vec<String> {
     let seen = Log::default();
     let mut client = Client::new(with(settings, server(seen.clone())));
-    let error = client.send(command).unwrap_err();
+    let error = client.send(command).expect_err("its only entry fails");
     assert!(error.cause::<CatchUpFailed>().is_some(), "{error}");
     seen.take().split_off(1)
 }
@@ -339,7 +339,7 @@ fn used(seen: &Log, settings: &str) -> Client {
         prepared(8, ID, "SELECT ?", 1),
         prepared(9, ID + 1, "SELECT CONNECTION_ID() + ?", 2),
     ];
-    client.send(query("SELECT 1", log(&entries, None))).unwrap();
+    client.send(query("SELECT 1", log(&entries, None))).expect("nothing of it fails");
     seen.take();
     client
 }
