@@ -1,11 +1,13 @@
 //! The filter, in one session.
 
+mod assumed;
 mod settle;
 
 use crate::{
     Config, Overflow,
     log::{Entry, Log, MULTI_STATEMENTS},
     plan::{Known, Plan},
+    predict::{Memory, Predicting},
     statements::Statements,
     ties::{Cause, Change, Ties},
 };
@@ -58,6 +60,8 @@ pub(crate) struct SessionCommands {
     /// What the dispatcher has last heard of whether the session is tied.
     told: bool,
     pending: Option<Pending>,
+    /// Answers from memory, if they are wanted.
+    predicting: Option<Predicting>,
 }
 
 /// A command whose reply may still be on its way.
@@ -66,6 +70,8 @@ struct Pending {
     this: Option<This>,
     target: Option<Target>,
     outcome: Arc<OnceLock<Outcome>>,
+    /// It was answered from memory.
+    assumed: bool,
 }
 
 /// How a reply has ended.
@@ -89,9 +95,16 @@ impl Filter for SessionCommands {
         }
         let mut plan = self.plan(&mut command);
         self.overflow(&mut plan)?;
+        let asked = self.asks(&command, &mut plan);
+        if let Some(reply) = self.answer(&command, &mut plan, asked.as_ref()) {
+            return Ok(reply);
+        }
         let writes = self.pin(&mut command, &plan)?;
         let this = self.note(&mut command, &plan);
-        let reply = next.run(command).await?;
+        let reply = match &mut self.predicting {
+            Some(predicting) => predicting.run(command, asked, next).await?,
+            None => next.run(command).await?,
+        };
         let target = reply.fact().map(|ServedBy(target)| target);
         if let Some(target) = target {
             self.ran(target, &plan, writes, reply.fact::<Fresh>().is_some());
@@ -101,7 +114,7 @@ impl Filter for SessionCommands {
         }
         let target = target.cloned();
         let (reply, outcome) = watch(reply);
-        self.pending = Some(Pending { plan, this, target, outcome });
+        self.pending = Some(Pending { plan, this, target, outcome, assumed: false });
         Ok(reply)
     }
 }
@@ -131,7 +144,7 @@ fn watch(reply: Reply) -> (Reply, Arc<OnceLock<Outcome>>) {
 }
 
 impl SessionCommands {
-    pub(crate) fn new(config: Config) -> Self {
+    pub(crate) fn new(config: Config, memory: Option<Arc<Memory>>) -> Self {
         Self {
             config,
             log: Log::default(),
@@ -149,6 +162,7 @@ impl SessionCommands {
             nowhere: false,
             told: false,
             pending: None,
+            predicting: memory.map(Predicting::new),
         }
     }
 
@@ -286,14 +300,18 @@ impl SessionCommands {
         Some(sql::statement(text, statement.dialect()))
     }
 
-    /// Attaches the log, and the command's place in it.
-    fn note(&mut self, command: &mut Command, plan: &Plan) -> Option<This> {
+    /// The command's place in the log, if it may get one.
+    fn place(&mut self, plan: &Plan) -> Option<This> {
         let places = plan.entries.len() + usize::from(plan.prepares.is_some())
             // With the schema that a connection keeps.
             + 2 * usize::from(plan.resets);
         let lsn = (0..places).map(|_| self.log.reserve()).last();
-        let this =
-            lsn.map(|lsn| This { lsn, statement: plan.prepares.as_ref().map(|(id, _)| *id) });
+        lsn.map(|lsn| This { lsn, statement: plan.prepares.as_ref().map(|(id, _)| *id) })
+    }
+
+    /// Attaches the log, and the command's place in it.
+    fn note(&mut self, command: &mut Command, plan: &Plan) -> Option<This> {
+        let this = self.place(plan);
         if this.is_some() || !self.log.is_empty() || self.generation > 0 {
             let (entries, generation, schemaless) =
                 (self.log.snapshot(), self.generation, self.schemaless);

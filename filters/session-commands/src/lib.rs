@@ -11,19 +11,23 @@
 mod filter;
 mod log;
 mod plan;
+mod predict;
 mod state;
 mod statements;
 mod ties;
 mod types;
 
 use chain::{
-    FilterFactory, each_session,
+    FilterFactory, Layer, each_session,
     facts::{Fact, Pin, SessionLog, Statement},
     registry::IntoLayer,
 };
 use filter::SessionCommands;
+use predict::Memory;
+pub use predict::Settings as Predict;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::sync::Arc;
 use tower::BoxError;
 
 /// Names this filter in a registry.
@@ -34,6 +38,10 @@ pub struct Factory;
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
+    /// What becomes of a session command: SET, USE, PREPARE and the like.
+    pub mode: Mode,
+    /// When `mode` is `"predict"`: when a reply is sure, and how much is remembered.
+    pub predict: Predict,
     /// Session commands that one session's log holds at most, statements of COM_STMT_PREPARE not
     /// counted. What a later one makes unobservable is not in it.
     #[schemars(range(min = 1, max = 65_536))]
@@ -54,6 +62,18 @@ pub struct Config {
     allow_variables: plan::Variables,
 }
 
+/// What becomes of a session command.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// One server executes it at once; the session's other connections do when they are used.
+    #[default]
+    Defer,
+    /// The same, but where its reply is known from earlier sessions, no server does until it is
+    /// used.
+    Predict,
+}
+
 /// What happens to a session whose log is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -71,6 +91,8 @@ impl Default for Config {
     fn default() -> Self {
         let overflow = Overflow::default();
         Self {
+            mode: Mode::default(),
+            predict: Predict::default(),
             max_entries: 512,
             max_bytes: 1 << 20,
             max_prepared_bytes: 8 << 20,
@@ -89,6 +111,10 @@ impl FilterFactory for Factory {
     type Config = Config;
 
     fn build(config: Config) -> Result<impl IntoLayer, BoxError> {
-        Ok(each_session(move || SessionCommands::new(config.clone())))
+        let predicts = config.mode == Mode::Predict;
+        let memory = predicts.then(|| Arc::new(Memory::new(config.predict)));
+        let families = memory.as_ref().map(|memory| memory.families()).unwrap_or_default();
+        let layer = each_session(move || SessionCommands::new(config.clone(), memory.clone()));
+        Ok(Layer::new(layer).counting(families))
     }
 }

@@ -302,7 +302,7 @@ fn is_plain(entry: &LogEntry) -> bool {
 
 /// Whether what a cell holds can be seen in what a server makes of a statement that it prepares:
 /// all but what is read when the statement is executed.
-fn shapes_statement(cell: &Cell) -> bool {
+pub(crate) fn shapes_statement(cell: &Cell) -> bool {
     match cell {
         Cell::User(_) | Cell::Prepared(_) | Cell::NextTransaction | Cell::ResourceGroup => false,
         Cell::System(name) => !matches!(

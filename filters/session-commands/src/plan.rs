@@ -7,12 +7,13 @@ mod variables;
 
 use crate::{
     log::Entry,
+    predict::Evidence,
     ties::{Cause, Change},
 };
 use bytes::Bytes;
 use chain::facts::Tied;
 use sql::session::Cell;
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 pub(crate) use variables::Variables;
 
@@ -46,6 +47,8 @@ pub(crate) struct Plan {
     pub(crate) fetches: Option<u32>,
     /// The statement that it gives a cursor, if the server does.
     pub(crate) opens_cursor: Option<u32>,
+    /// Of the one entry that it becomes.
+    pub(crate) witness: Option<Arc<Evidence>>,
 }
 
 /// What earlier commands have left, for reading the next.

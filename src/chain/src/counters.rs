@@ -25,7 +25,12 @@ struct Inner {
     label: &'static str,
     /// Locked when a counter is made and when all are read.
     counters: Mutex<Vec<(String, Counter)>>,
+    /// Where the numbers are looked up instead: they may fall again.
+    measure: Option<Measure>,
 }
+
+/// Says what each value of the label has now.
+type Measure = Box<dyn Fn() -> Vec<(String, u64)> + Send + Sync>;
 
 impl Counter {
     /// One more.
@@ -43,7 +48,25 @@ impl Family {
     /// A family without counters. `name` is what stands between `towpath_` and `_total` in
     /// Prometheus' text; `help` ends without a full stop; `label` is a name of Prometheus'.
     pub fn new(name: &'static str, help: &'static str, label: &'static str) -> Self {
-        Self(Arc::new(Inner { name, help, label, counters: Mutex::default() }))
+        let (counters, measure) = (Mutex::default(), None);
+        Self(Arc::new(Inner { name, help, label, counters, measure }))
+    }
+
+    /// Numbers that rise and fall, looked up whenever somebody asks: gauges. Their name has no
+    /// `_total` behind it.
+    pub fn measured(
+        name: &'static str,
+        help: &'static str,
+        label: &'static str,
+        measure: impl Fn() -> Vec<(String, u64)> + Send + Sync + 'static,
+    ) -> Self {
+        let (counters, measure): (_, Measure) = (Mutex::default(), Box::new(measure));
+        Self(Arc::new(Inner { name, help, label, counters, measure: Some(measure) }))
+    }
+
+    /// Whether its numbers may fall.
+    pub fn is_measured(&self) -> bool {
+        self.0.measure.is_some()
     }
 
     /// The counter of this value of the label. Looks it up, or makes it: do so once.
@@ -75,6 +98,9 @@ impl Family {
 
     /// All values of the label and their counts, in the order in which they were made.
     pub fn counts(&self) -> Vec<(String, u64)> {
+        if let Some(measure) = &self.0.measure {
+            return measure();
+        }
         self.lock().iter().map(|(value, counter)| (value.clone(), counter.get())).collect()
     }
 

@@ -49,6 +49,7 @@ mod observe;
 mod pipelining;
 mod plugins;
 mod pool;
+mod predict;
 mod prepared;
 mod proxy_protocol;
 mod queries;

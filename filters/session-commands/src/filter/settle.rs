@@ -9,9 +9,10 @@ use crate::{
 use bytes::Bytes;
 use chain::{
     Session,
-    facts::{Expected, Target, This},
+    facts::{Expected, Target, This, Witness},
 };
 use sql::session::{Cell, Class};
+use std::sync::Arc;
 use wire::{
     capability::Capabilities,
     command::{CommandCode, statement::PrepareOk},
@@ -34,9 +35,12 @@ impl SessionCommands {
         let mut moves = false;
         if let Some(pending) = self.pending.take()
             && let Some(outcome) = pending.outcome.get()
-            && let Some(target) = &pending.target
         {
-            moves = self.done(&pending.plan, pending.this, target, outcome, session);
+            moves = match &pending.target {
+                _ if pending.assumed => self.assumed(&pending.plan, pending.this, outcome, session),
+                Some(target) => self.done(&pending.plan, pending.this, target, outcome, session),
+                None => false,
+            };
         }
         self.nowhere &= !moves;
         // Without session tracking the flag alone says so.
@@ -96,7 +100,7 @@ impl SessionCommands {
             change(&Change::UntieAll(Cause::OneShot));
         }
         if plan.resets {
-            self.reset(this, session);
+            self.reset(plan, this, session);
             return true;
         }
         if plan.sets_last_insert_id {
@@ -120,9 +124,9 @@ impl SessionCommands {
     }
 
     /// Writes what has succeeded to the log.
-    fn learn(&mut self, plan: &Plan, this: This, outcome: &Outcome) -> bool {
+    pub(super) fn learn(&mut self, plan: &Plan, this: This, outcome: &Outcome) -> bool {
         if let Some((id, text)) = &plan.prepares {
-            self.prepared(this, *id, text, outcome);
+            self.prepared(this, *id, text, plan, outcome);
         }
         let first = this.lsn + 1 - plan.entries.len() as u64;
         let mut moves = false;
@@ -132,7 +136,7 @@ impl SessionCommands {
             if self.ties.has(Cause::FullLog) {
                 self.log.lose(&[Cell::Anything]);
             } else {
-                self.log.append(lsn, entry.clone());
+                self.log.append(lsn, Entry { witness: witness(plan), ..entry.clone() });
             }
         }
         if self.local.is_empty() {
@@ -141,7 +145,7 @@ impl SessionCommands {
         moves
     }
 
-    fn prepared(&mut self, this: This, id: u32, text: &Bytes, outcome: &Outcome) {
+    fn prepared(&mut self, this: This, id: u32, text: &Bytes, plan: &Plan, outcome: &Outcome) {
         let Some(payload) = outcome.head.get(HEADER_LEN..) else { return };
         let Ok(ok) = PrepareOk::decode(payload, Capabilities::EMPTY) else { return };
         let parameters = ok.parameters;
@@ -151,7 +155,7 @@ impl SessionCommands {
         }
         let entry = Entry::new(CommandCode::STMT_PREPARE, text.clone(), Class::Environment);
         let (reads, expected) = (PREPARED_WITH.to_vec(), Expected::Statement { id, parameters });
-        self.log.append(this.lsn, Entry { reads, expected, ..entry });
+        self.log.append(this.lsn, Entry { reads, expected, witness: witness(plan), ..entry });
     }
 
     /// A PREPARE that fails drops the statement that had the name.
@@ -168,7 +172,7 @@ impl SessionCommands {
     }
 
     /// Everything is as after the login, but for the schema and what a reset makes of the charset.
-    fn reset(&mut self, this: Option<This>, session: &Session) {
+    pub(super) fn reset(&mut self, plan: &Plan, this: Option<This>, session: &Session) {
         self.log.clear();
         self.ties = Ties::default();
         self.statements.clear();
@@ -184,6 +188,12 @@ impl SessionCommands {
             self.log.append(lsn - 1, init_db(name.clone()));
         }
         let code = CommandCode::RESET_CONNECTION;
-        self.log.append(lsn, Entry::new(code, Bytes::new(), Class::Lifecycle));
+        let entry = Entry::new(code, Bytes::new(), Class::Lifecycle);
+        self.log.append(lsn, Entry { witness: witness(plan), ..entry });
     }
+}
+
+/// Who is shown what servers answer to the entry.
+fn witness(plan: &Plan) -> Option<Arc<dyn Witness>> {
+    plan.witness.clone().map(|evidence| -> Arc<dyn Witness> { evidence })
 }

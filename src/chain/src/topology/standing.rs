@@ -13,6 +13,8 @@ pub struct Standing {
     member: AtomicBool,
     /// In ms; [`UNKNOWN`] if nobody knows.
     lag: AtomicU32,
+    /// See [`Standing::changes`].
+    changes: AtomicU32,
 }
 
 /// What a server's state is, in the order of how bad it is.
@@ -49,7 +51,17 @@ impl Standing {
     pub fn set_state(&self, state: ServerState) -> ServerState {
         let before = self.state();
         self.state.store(state as u8, Relaxed);
+        let is_there = |state| state <= ServerState::Lagging;
+        if is_there(before) != is_there(state) {
+            self.changes.fetch_add(1, Relaxed);
+        }
         before
+    }
+
+    /// Counts how often it went, came back, or changed its hostgroup: another number is perhaps
+    /// another server.
+    pub fn changes(&self) -> u32 {
+        self.changes.load(Relaxed)
     }
 
     /// Whether it belongs to its hostgroup now. In the two hostgroups of a cluster, a server is a
@@ -60,7 +72,9 @@ impl Standing {
 
     /// Says whether it belongs to its hostgroup now.
     pub fn set_member(&self, member: bool) {
-        self.member.store(member, Relaxed);
+        if self.member.swap(member, Relaxed) != member {
+            self.changes.fetch_add(1, Relaxed);
+        }
     }
 
     /// How far it is behind its primary, as last measured, to the ms. `None` if that is not known.
@@ -92,6 +106,7 @@ impl Default for Standing {
             state: AtomicU8::new(ServerState::Online as u8),
             member: AtomicBool::new(true),
             lag: AtomicU32::new(UNKNOWN),
+            changes: AtomicU32::new(0),
         }
     }
 }

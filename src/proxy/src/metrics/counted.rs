@@ -4,7 +4,7 @@ use chain::counters::Family;
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeMetric},
-    metrics::{MetricType, counter::ConstCounter},
+    metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
 };
 use std::{collections::BTreeMap, fmt};
 
@@ -30,13 +30,19 @@ impl Collector for Counted {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         for (name, families) in &self.0 {
             let Some((_, first)) = families.first() else { continue };
-            let kind = MetricType::Counter;
+            let gauge = first.is_measured();
+            let kind = if gauge { MetricType::Gauge } else { MetricType::Counter };
             let mut metric = encoder.encode_descriptor(name, first.help(), None, kind)?;
             for (chain, family) in families {
                 for (value, count) in family.counts() {
                     let labels = [("chain", chain.as_str()), (family.label(), value.as_str())];
                     let one = metric.encode_family(&labels)?;
-                    ConstCounter::new(count).encode(one)?;
+                    match gauge {
+                        true => {
+                            ConstGauge::new(i64::try_from(count).unwrap_or(i64::MAX)).encode(one)?
+                        }
+                        false => ConstCounter::new(count).encode(one)?,
+                    }
                 }
             }
         }
@@ -59,7 +65,9 @@ mod tests {
         let registry = Registry::default().with_layer("counts", |_: Nothing| {
             let family = Family::new("rule_hits", "Commands that a rule matched", "rule_id");
             family.counter("7").add_one();
-            Ok(Layer::new(tower::layer::util::Identity::new()).counting([family]))
+            let now = || vec![("full".to_owned(), 3)];
+            let gauge = Family::measured("buckets", "Buckets by what is in them", "state", now);
+            Ok(Layer::new(tower::layer::util::Identity::new()).counting([family, gauge]))
         });
         let chain = testing::chain("session = [{ use = 'counts' }]", &registry).expect("is good");
         let chains = [("a".to_owned(), chain.clone()), ("b".to_owned(), chain)];
@@ -69,6 +77,7 @@ mod tests {
         text::encode(&mut out, &metrics).expect("a string takes all");
         assert!(out.contains("towpath_rule_hits_total{chain=\"a\",rule_id=\"7\"} 1"), "{out}");
         assert!(out.contains("towpath_rule_hits_total{chain=\"b\",rule_id=\"7\"} 1"), "{out}");
-        assert_eq!(out.matches("# TYPE").count(), 1, "{out}");
+        assert!(out.contains("towpath_buckets{chain=\"a\",state=\"full\"} 3"), "{out}");
+        assert_eq!(out.matches("# TYPE").count(), 2, "{out}");
     }
 }

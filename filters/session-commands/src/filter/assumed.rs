@@ -1,0 +1,93 @@
+//! Session commands that are answered from memory: see [`crate::predict`].
+
+use super::{HEAD, Outcome, Pending, SessionCommands};
+use crate::{
+    plan::Plan,
+    predict::{Asked, Template},
+};
+use chain::{
+    Command, Reply, Session,
+    facts::{Explain, Statement, This},
+};
+use serde_json::json;
+use std::sync::{Arc, OnceLock};
+
+impl SessionCommands {
+    /// Whether the command's reply may be in memory, or is to be noted there.
+    pub(super) fn asks(&mut self, command: &Command, plan: &mut Plan) -> Option<Asked> {
+        let tied = !self.ties.is_empty() || self.generation > 0;
+        let predicting = self.predicting.as_mut();
+        let asked = predicting.and_then(|it| it.asks(command, plan, &self.log, tied));
+        if let Some(explain) = command.fact::<Explain>() {
+            explain_to(explain, command, plan, asked.is_some());
+        }
+        let asked = asked?;
+        plan.witness = Some(asked.evidence.clone());
+        Some(asked)
+    }
+
+    /// The reply from memory, if there is one. The plan is what the session has done then.
+    pub(super) fn answer(
+        &mut self,
+        command: &Command,
+        plan: &mut Plan,
+        asked: Option<&Asked>,
+    ) -> Option<Reply> {
+        let template = self.predicting.as_mut()?.answer(command, asked?)?;
+        let id = plan.prepares.as_ref().map(|(id, _)| *id);
+        let reply = template.reply(command, id);
+        self.assume(std::mem::take(plan), &template);
+        Some(reply)
+    }
+
+    /// The command is as good as done.
+    fn assume(&mut self, plan: Plan, template: &Template) {
+        let this = self.place(&plan);
+        let outcome = Outcome {
+            error: None,
+            status: template.status(),
+            head: template.head(plan.prepares.as_ref().map(|(id, _)| *id), HEAD),
+        };
+        let outcome = Arc::new(OnceLock::from(outcome));
+        self.pending = Some(Pending { plan, this, target: None, outcome, assumed: true });
+    }
+
+    /// Takes in a command that no server has executed yet. Whether the log says where it has moved
+    /// the session.
+    pub(super) fn assumed(
+        &mut self,
+        plan: &Plan,
+        this: Option<This>,
+        outcome: &Outcome,
+        session: &Session,
+    ) -> bool {
+        if plan.resets {
+            self.reset(plan, this, session);
+            return true;
+        }
+        for (cell, text) in &plan.texts {
+            self.texts.insert(cell.clone(), text.clone());
+        }
+        let Some(this) = this else { return false };
+        self.learn(plan, this, outcome)
+    }
+}
+
+/// Says what becomes of a session command that nobody has seen before.
+fn explain_to(explain: &Explain, command: &Command, plan: &Plan, may_be_known: bool) {
+    let class = match (&plan.entries[..], command.fact::<Statement>()) {
+        _ if plan.is_nothing() => return,
+        ([entry], _) => entry.class,
+        ([], Some(statement)) => {
+            let effect = sql::session_command(statement.text(), statement.dialect());
+            effect.steps().iter().map(|step| step.class).max().unwrap_or_default()
+        }
+        (entries, _) => entries.iter().map(|entry| entry.class).max().unwrap_or_default(),
+    };
+    let done = match plan.entries.is_empty() && plan.prepares.is_none() {
+        true => "executed",
+        false => "deferred",
+    };
+    let what = json!({ "class": class.as_str(), "done": done, "predictable": may_be_known });
+    explain.note("session-commands", what);
+}

@@ -1,0 +1,286 @@
+//! One command's reply, as it was given to the client, and as servers give it.
+
+use super::{
+    Memory, Template,
+    entry::Sample,
+    store::{Key, Place},
+    template::{Difference, LONGEST},
+};
+use crate::state::Gather;
+use bytes::{Bytes, BytesMut};
+use chain::{
+    Answer, Frame, Reply, Server,
+    facts::{Verdict, Witness},
+};
+use smallvec::SmallVec;
+use std::{
+    fmt,
+    num::NonZeroU64,
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicBool, AtomicU32, Ordering::Relaxed},
+    },
+    time::Instant,
+};
+use wire::capability::Capabilities;
+
+/// What is known of a session here.
+#[derive(Debug, Default)]
+pub(crate) struct Me {
+    pub(crate) id: AtomicU32,
+    /// Answers from memory that have turned out to be wrong.
+    pub(crate) mismatches: AtomicU32,
+}
+
+/// What a reply is to.
+pub(crate) struct Subject {
+    /// What it depends on, but for the server's version.
+    pub(crate) base: Gather,
+    pub(crate) account: u64,
+    pub(crate) constant: bool,
+    pub(crate) prepares: bool,
+    pub(crate) stamp: u64,
+    pub(crate) capabilities: Capabilities,
+}
+
+/// The reply to one command; the witness of its entry in the log.
+pub(crate) struct Evidence {
+    memory: Arc<Memory>,
+    me: Arc<Me>,
+    pub(crate) subject: Subject,
+    expected: OnceLock<Expected>,
+    /// Servers that have been seen to execute it. Locked for one look.
+    servers: Mutex<SmallVec<[u32; 4]>>,
+    executed: AtomicBool,
+}
+
+/// What the client was told.
+struct Expected {
+    template: Arc<Template>,
+    /// Of the server that has said so.
+    profile: Option<NonZeroU64>,
+    /// From memory.
+    predicted: bool,
+}
+
+/// Errors that say nothing of the command: the statement was interrupted or timed out, the server
+/// is about to end, there are too many connections.
+const TRANSIENT: [u16; 10] = [1040, 1053, 1203, 1205, 1213, 1226, 1317, 1927, 1969, 3024];
+
+impl Subject {
+    /// Its key for servers of this profile.
+    pub(crate) fn key(&self, profile: Option<NonZeroU64>) -> Key {
+        let mut gather = self.base;
+        gather.add(&profile.map_or(0, NonZeroU64::get).to_le_bytes());
+        gather.finish().0
+    }
+
+    fn place(&self, profile: Option<NonZeroU64>) -> Place {
+        let Self { account, constant, .. } = *self;
+        Place { key: self.key(profile), account, constant }
+    }
+}
+
+impl Evidence {
+    pub(crate) fn new(memory: Arc<Memory>, me: Arc<Me>, subject: Subject) -> Self {
+        let (expected, servers) = (OnceLock::new(), Mutex::default());
+        Self { memory, me, subject, expected, servers, executed: AtomicBool::new(false) }
+    }
+
+    /// Says what the client was told.
+    pub(crate) fn expect(
+        &self,
+        template: Arc<Template>,
+        profile: Option<NonZeroU64>,
+        predicted: bool,
+    ) {
+        // It is told once.
+        let _ = self.expected.set(Expected { template, profile, predicted });
+    }
+
+    /// Notes the server's reply while it passes.
+    pub(crate) fn watch(self: &Arc<Self>, server: Arc<Server>, reply: Reply) -> Reply {
+        let (this, mut seen) = (self.clone(), Some(BytesMut::new()));
+        reply.map_body(|body| {
+            body.map(move |frame| {
+                match &frame {
+                    Frame::Packets(run) => {
+                        let room = seen.take().filter(|seen| seen.len() + run.len() <= LONGEST);
+                        seen = room.map(|mut seen| {
+                            seen.extend_from_slice(run);
+                            seen
+                        });
+                    }
+                    Frame::End(end) => {
+                        let packets = seen.take().map(BytesMut::freeze);
+                        let answer = packets.map(|packets| Answer { packets, end: end.clone() });
+                        this.observe(&server, answer.as_ref());
+                    }
+                    Frame::Upload(_) => {}
+                }
+                frame
+            })
+        })
+    }
+
+    /// Takes in what a server has answered to the command itself; `None` if that was too long.
+    fn observe(&self, server: &Server, answer: Option<&Answer>) {
+        let error = answer.and_then(|answer| answer.end.error);
+        if error.is_some_and(|code| TRANSIENT.contains(&code)) {
+            return;
+        }
+        let template = answer.and_then(|answer| self.template(answer)).map(Arc::new);
+        self.seen_by(server);
+        let profile = server.profile.get();
+        self.sample(profile, template.clone());
+        if let Some(template) = template {
+            self.expect(template, profile, false);
+        }
+    }
+
+    fn template(&self, answer: &Answer) -> Option<Template> {
+        let Subject { prepares, capabilities, .. } = self.subject;
+        let welcome = self.memory.store.settings().with_warnings;
+        Template::of(answer, prepares, capabilities, welcome)
+    }
+
+    fn sample(&self, profile: Option<NonZeroU64>, template: Option<Arc<Template>>) {
+        let (session, stamp) = (self.me.id.load(Relaxed), self.subject.stamp);
+        let sample = Sample { template, session, stamp };
+        let change =
+            self.memory.store.observe(self.subject.place(profile), &sample, Instant::now());
+        self.memory.count(change);
+    }
+
+    /// Whether this server has not been seen to execute it before.
+    fn seen_by(&self, server: &Server) -> bool {
+        self.executed.store(true, Relaxed);
+        // A panic while locked leaves a list of whole entries.
+        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = !servers.contains(&server.id) && servers.len() < 64;
+        if new {
+            servers.push(server.id);
+        }
+        new
+    }
+
+    /// What was given from memory was not so.
+    pub(crate) fn was_wrong(&self) {
+        if let Some(expected) = self.expected.get() {
+            self.mismatch(expected, expected.profile, true);
+        }
+    }
+
+    fn mismatch(&self, expected: &Expected, profile: Option<NonZeroU64>, hard: bool) {
+        let (Memory { counters, store, .. }, now) = (&*self.memory, Instant::now());
+        if hard {
+            counters.hard.add_one()
+        } else {
+            counters.soft.add_one()
+        }
+        for profile in [profile, expected.profile] {
+            self.memory.count(store.spoil(self.subject.place(profile), now));
+        }
+        if hard && expected.predicted {
+            self.me.mismatches.fetch_add(1, Relaxed);
+            self.verified(profile, false);
+        }
+    }
+
+    fn verified(&self, profile: Option<NonZeroU64>, right: bool) {
+        let Memory { breaker, store, counters, .. } = &*self.memory;
+        if breaker.verified(profile, right, store.settings().trip_rate, Instant::now()) {
+            counters.tripped.add_one();
+            tracing::warn!("too many answers from memory were wrong: there are none for a while");
+        }
+    }
+
+    /// The verdict on what a server answers to a command whose reply the client has. `new`: the first
+    /// time that it does, which is the one that counts.
+    fn judge(
+        &self,
+        expected: &Expected,
+        server: &Server,
+        answer: &Answer,
+        new: bool,
+    ) -> Option<Verdict> {
+        let profile = server.profile.get();
+        let Subject { prepares, capabilities, .. } = self.subject;
+        if answer.end.error.is_some_and(|code| TRANSIENT.contains(&code)) {
+            return None;
+        }
+        if answer.end.error.is_some() {
+            if expected.predicted {
+                // A statement that cannot be prepared says so when it is executed.
+                self.mismatch(expected, profile, !prepares);
+            } else if new {
+                self.sample(profile, None);
+            }
+            return None;
+        }
+        let Some(template) = self.template(answer) else {
+            self.mismatch(expected, profile, false);
+            return None;
+        };
+        let template = Arc::new(template);
+        match expected.template.compare(&template, capabilities) {
+            Difference::Same => {
+                if new {
+                    self.sample(profile, Some(template));
+                }
+                if expected.predicted {
+                    self.verified(profile, true);
+                }
+                None
+            }
+            Difference::Ambient => None,
+            // A statement with other parameters cannot be executed, which is seen without this.
+            Difference::Soft | Difference::Parameters => {
+                self.mismatch(expected, profile, false);
+                None
+            }
+            Difference::Values => {
+                let hard = expected.predicted && expected.profile == profile;
+                self.mismatch(expected, profile, hard);
+                hard.then(|| Verdict::Other(Bytes::new()))
+            }
+            Difference::Columns => {
+                let kept =
+                    Capabilities::CACHE_METADATA.0 | Capabilities::OPTIONAL_RESULTSET_METADATA.0;
+                if capabilities.0 & kept != 0 && expected.predicted {
+                    self.mismatch(expected, profile, true);
+                    return Some(Verdict::Other(Bytes::new()));
+                }
+                self.memory.counters.soft.add_one();
+                let key = self.subject.key(profile);
+                self.memory.store.replace(key, template, Instant::now());
+                None
+            }
+        }
+    }
+}
+
+impl Witness for Evidence {
+    fn saw(&self, server: &Server, answer: &Answer) -> Option<Verdict> {
+        self.memory.counters.replayed.add_one();
+        let new = self.seen_by(server);
+        self.judge(self.expected.get()?, server, answer, new)
+    }
+}
+
+/// What nobody has executed by then never will be.
+impl Drop for Evidence {
+    fn drop(&mut self) {
+        let predicted = self.expected.get().is_some_and(|expected| expected.predicted);
+        if predicted && !*self.executed.get_mut() {
+            self.memory.counters.avoided.add_one();
+        }
+    }
+}
+
+/// Neither keys nor replies are shown.
+impl fmt::Debug for Evidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Evidence")
+    }
+}
