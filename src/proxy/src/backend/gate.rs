@@ -19,17 +19,6 @@ enum State {
     Shut,
 }
 
-/// What came of shutting a gate without waiting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shut {
-    /// No KILL was ever let through, and none will be.
-    Now,
-    /// One has been, and was answered.
-    Struck,
-    /// One is under way, or nobody knows.
-    NotYet,
-}
-
 /// A KILL that is under way.
 #[derive(Debug)]
 pub(crate) struct Passage<'a>(MutexGuard<'a, State>);
@@ -55,16 +44,14 @@ impl Gate {
     }
 
     /// Lets none through any more, unless one has been let through: then the gate stays as it is.
-    pub(crate) fn try_shut(&self) -> Shut {
-        let Ok(mut state) = self.0.try_lock() else { return Shut::NotYet };
-        match *state {
-            State::Open => {
+    pub(crate) fn try_shut(&self) -> bool {
+        self.0.try_lock().is_ok_and(|mut state| {
+            let untouched = *state == State::Open;
+            if untouched {
                 *state = State::Shut;
-                Shut::Now
             }
-            State::Struck => Shut::Struck,
-            State::Doubtful | State::Shut => Shut::NotYet,
-        }
+            untouched
+        })
     }
 
     /// The connection is the same session's again, which has shut the gate when it let it go. False
@@ -106,6 +93,19 @@ mod tests {
         let gate = Gate::default();
         drop(assert_ready!(task::spawn(gate.enter()).poll()));
         assert!(!assert_ready!(task::spawn(gate.shut()).poll()));
+    }
+
+    #[test]
+    fn without_waiting_only_an_untouched_gate_is_shut() {
+        let gate = Gate::default();
+        assert!(gate.try_shut() && gate.reopen() && gate.try_shut());
+        assert!(assert_ready!(task::spawn(gate.enter()).poll()).is_none());
+        assert!(gate.reopen());
+        let passage = assert_ready!(task::spawn(gate.enter()).poll()).unwrap();
+        assert!(!gate.try_shut() && !gate.reopen());
+        passage.answered();
+        assert!(!gate.try_shut(), "one has been let through");
+        assert!(assert_ready!(task::spawn(gate.shut()).poll()));
     }
 
     #[test]

@@ -16,7 +16,6 @@ pub(in crate::backend) use parked::{Condition, Need, Parked};
 
 use super::{Held, State};
 use crate::backend::{
-    gate::Shut,
     ids::{self, Ids, Rewrite},
     link,
     sessions::Lease,
@@ -82,12 +81,10 @@ impl State {
             }
             match self.pin(at) {
                 Some(pin) => cause = Some(pin),
-                None => match self.held[at].ids.lease.gate.try_shut() {
-                    Shut::Now => self.park(at),
-                    // It may still strike what the session says next, but nobody else.
-                    Shut::NotYet => cause = Some("a KILL"),
-                    Shut::Struck => self.let_go(at),
-                },
+                None if self.held[at].ids.lease.gate.try_shut() => self.park(at),
+                // A KILL that is under way must strike nobody else: the connection waits for its
+                // answer, and is reset.
+                None => self.let_go(at),
             }
         }
         if let Some(sharing) = &mut self.sharing
@@ -291,6 +288,13 @@ impl Held {
     /// Whether `catch-up` does not know yet whose connection it is.
     pub(in crate::backend) fn is_unknown(&self) -> bool {
         self.shared.as_ref().is_some_and(|shared| shared.adoption.is_some())
+    }
+
+    /// What the session has killed was not itself: the connection stays.
+    pub(in crate::backend) fn survives(&mut self) {
+        if self.was_free {
+            self.tied = None;
+        }
     }
 
     /// Tells `catch-up` whose connection it was, with the first command that goes there.
