@@ -99,8 +99,6 @@ pub(super) struct Held {
     pub(super) ids: Ids,
     /// What state it has that no other connection can be given.
     tied: Option<&'static str>,
-    /// Nothing tied the session to it before the command under way.
-    was_free: bool,
     /// Where the log ended that it was sent last.
     head: Lsn,
     /// It has run nothing for the session yet.
@@ -231,7 +229,6 @@ impl State {
             }
             one.head = command.fact::<SessionLog>().map_or(one.head, again::head);
             *last = Some(one.target.server.id);
-            one.was_free = one.tied.is_none();
             match command.fact::<Tied>() {
                 Some(Tied { by: by @ Some(_), .. }) => one.tied = *by,
                 Some(Tied { by: None, .. }) => held.iter_mut().for_each(|held| held.tied = None),
@@ -357,8 +354,8 @@ impl State {
         let shared = self.sharing.as_ref().map(|_| share::Shared::of(&link));
         let attached = Some(InUse::connection(target.server.clone()));
         let stack = self.shared.chain.backend(Connection::stack(link));
-        let (tied, was_free, head, fresh) = (None, true, 0, true);
-        self.held.push(Held { target, stack, ids, tied, was_free, head, fresh, shared, attached });
+        let (tied, head, fresh) = (None, 0, true);
+        self.held.push(Held { target, stack, ids, tied, head, fresh, shared, attached });
         self.me.entry.attach(lease)
     }
 }

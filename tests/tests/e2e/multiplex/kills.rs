@@ -14,7 +14,8 @@ on_both_vendors!(
 /// The victim has used the connection last, and a third session has it now.
 fn kill_query_strikes_nobody_else(cluster: &Cluster) -> Result<()> {
     let schema = cluster.schema()?;
-    let proxy = start(cluster, 2)?;
+    // Whoever has killed keeps its connection until its next statement.
+    let proxy = start(cluster, 3)?;
     let login = login(cluster, &schema.name);
     let (mut victim, mut killer) = (proxy.connect(&login)?, proxy.connect(&login)?);
     let mut bystander = proxy.connect(&login)?;

@@ -290,13 +290,6 @@ impl Held {
         self.shared.as_ref().is_some_and(|shared| shared.adoption.is_some())
     }
 
-    /// What the session has killed was not itself: the connection stays.
-    pub(in crate::backend) fn survives(&mut self) {
-        if self.was_free {
-            self.tied = None;
-        }
-    }
-
     /// Tells `catch-up` whose connection it was, with the first command that goes there.
     pub(in crate::backend) fn introduce(&mut self, command: &mut Command) {
         if let Some(adoption) = self.shared.as_mut().and_then(|shared| shared.adoption.take()) {

@@ -75,7 +75,6 @@ async fn run(
                 None => stand_in(held, &command, &order, &victim).await?,
             };
             if let Some(reply) = reply {
-                held.survives();
                 return Ok(reply);
             }
         }
