@@ -11,6 +11,7 @@
 //! | [`client`] | a client that keeps every byte it received |
 //! | [`transcript`] | one script directly and through the proxy, compared byte for byte |
 //! | [`scripted`] | a server that says what a test wants it to say |
+//! | [`twin`] | random sessions directly and through the proxy, compared byte for byte |
 //! | [`program`] | command lines (`mariadb`, `mysql`, `sysbench`, Python) with a time limit |
 //! | [`skip`] | tests that cannot run here say so |
 //!
@@ -27,6 +28,7 @@ pub mod scripted;
 pub mod skip;
 pub mod throwaway;
 pub mod transcript;
+pub mod twin;
 pub mod wait;
 
 pub use client::{Client, Login};

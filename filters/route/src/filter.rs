@@ -5,14 +5,14 @@ mod choose;
 use crate::{
     causal::{self, Causal},
     place::{self, AccessMode, Place},
-    settings::{NoReplica, Pair, Rule, Shared},
+    settings::{AnswerFrom, NoReplica, Pair, Rule, Shared},
     wish::{self, Wish},
 };
 use chain::{
     Command, Error, Filter, HostgroupId, Next, Reply, Result, Server,
     balance::Balance,
     error::code,
-    facts::{Explain, FastForward, Hints, Pin, ServedBy, Target},
+    facts::{Explain, FastForward, Hints, Pin, Primary, ServedBy, SessionLog, Target},
     wire::command::CommandCode,
 };
 use choose::{Decision, Wanted};
@@ -49,7 +49,12 @@ impl Filter for Route {
         let measured = self.shared.choice.balance() == Balance::LowestLatency
             && matches!(command.code(), CommandCode::QUERY | CommandCode::STMT_EXECUTE);
         let started = measured.then(Instant::now);
-        let reply = next.run(command.with(decision.target)).await?;
+        let primary = self.shared.primary_behind(&command, &decision.target);
+        let mut command = command.with(decision.target);
+        if let Some(primary) = primary {
+            command.note(primary);
+        }
+        let reply = next.run(command).await?;
         if let Some(ServedBy(target)) = reply.fact() {
             if let Some(started) = started {
                 target.server.load.note_latency(started.elapsed());
@@ -151,10 +156,19 @@ impl Route {
             Error::backend(text).with_code(code::SERVER_OFFLINE, *b"08S01")
         })?;
         let (place, why) = place::place(command, &mut self.access);
+        let prepares = command.code() == CommandCode::STMT_PREPARE && place::is_logged(command);
         let (place, why) = match place {
             Place::Replica if self.causal.on_primary(split) => {
                 self.shared.counters.primary.add_one();
                 (Place::Primary, "the session has written before")
+            }
+            Place::Everywhere => match split.answer_from {
+                AnswerFrom::LastUsed => (Place::Anywhere, why),
+                AnswerFrom::Replica => (Place::Everywhere, "a replica answers it"),
+                AnswerFrom::Primary => (Place::Primary, "the primary answers it"),
+            },
+            Place::Replica if prepares && split.answer_from == AnswerFrom::Primary => {
+                (Place::Primary, "the primary answers it")
             }
             _ => (place, why),
         };
@@ -274,6 +288,12 @@ impl Shared {
             pin.cause, server.name
         );
         Err(Error::filter(text).with_code(code::PINNED_ELSEWHERE, *b"HY000"))
+    }
+
+    /// Where a session with a state may go with what this replica cannot give it yet.
+    fn primary_behind(&self, command: &Command, target: &Target) -> Option<Primary> {
+        command.fact::<SessionLog>().filter(|log| !log.entries.is_empty())?;
+        self.primary_of(target.hostgroup).map(Primary)
     }
 
     /// How far behind the server may be: as the command's hint says, else as configured.

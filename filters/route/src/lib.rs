@@ -22,7 +22,7 @@ use settings::Shared;
 use std::{collections::BTreeSet, sync::Arc};
 use tower::BoxError;
 
-pub use settings::{AfterWrite, Config, Each, NoReplica, Policy};
+pub use settings::{AfterWrite, AnswerFrom, Config, Each, NoReplica, Policy};
 
 /// Names this filter in a registry.
 #[derive(Debug)]

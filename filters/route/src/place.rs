@@ -19,6 +19,9 @@ pub(crate) enum Place {
     Replica,
     /// Any server: best the one that the session has used last.
     Anywhere,
+    /// Any server, as each connection of the session will execute it: the settings say which is
+    /// first.
+    Everywhere,
 }
 
 /// Whether the session's transactions write unless they say otherwise, as its log says.
@@ -31,7 +34,7 @@ pub(crate) struct AccessMode {
 
 /// Where `command` can run, and why, for people.
 pub(crate) fn place(command: &Command, mode: &mut AccessMode) -> (Place, &'static str) {
-    use Place::{Anywhere, Primary, Replica};
+    use Place::{Anywhere, Everywhere, Primary, Replica};
     if !command.session().status().contains(Status::AUTOCOMMIT) {
         return (Primary, "autocommit is off");
     }
@@ -40,11 +43,11 @@ pub(crate) fn place(command: &Command, mode: &mut AccessMode) -> (Place, &'stati
     }
     match command.code() {
         CommandCode::FIELD_LIST => (Replica, "a read"),
-        CommandCode::INIT_DB
-        | CommandCode::SET_OPTION
-        | CommandCode::PING
+        CommandCode::INIT_DB | CommandCode::SET_OPTION | CommandCode::RESET_CONNECTION => {
+            (Everywhere, "any server will do")
+        }
+        CommandCode::PING
         | CommandCode::STATISTICS
-        | CommandCode::RESET_CONNECTION
         | CommandCode::STMT_CLOSE
         | CommandCode::STMT_RESET
         | CommandCode::STMT_FETCH => (Anywhere, "any server will do"),
@@ -70,7 +73,7 @@ fn of_statement(
     statement: &Statement,
     mode: &mut AccessMode,
 ) -> (Place, &'static str) {
-    use Place::{Anywhere, Primary, Replica};
+    use Place::{Everywhere, Primary, Replica};
     match found.class {
         Class::Read | Class::Show | Class::Explain if found.needs.primary => {
             (Primary, "only the primary can say")
@@ -89,15 +92,20 @@ fn of_statement(
         Class::Begin { .. } => (Primary, "a transaction"),
         // What is in the log can be repeated wherever it is needed.
         Class::SetSession | Class::Use | Class::Prepare | Class::Deallocate
-            if command.fact::<SessionLog>().is_some_and(|log| log.this.is_some()) =>
+            if is_logged(command) =>
         {
-            (Anywhere, "any server will do")
+            (Everywhere, "any server will do")
         }
         Class::Write => (Primary, "a write, or not surely a read"),
         Class::Ddl => (Primary, "it changes a schema, accounts or grants"),
         Class::Execute => (Primary, "what it executes is not known"),
         _ => (Primary, "not surely a read"),
     }
+}
+
+/// Whether every connection of the session executes the command, if it succeeds.
+pub(crate) fn is_logged(command: &Command) -> bool {
+    command.fact::<SessionLog>().is_some_and(|log| log.this.is_some())
 }
 
 /// Whether the command may change data, so that later reads of the session must see it.

@@ -38,6 +38,8 @@ pub struct Config {
     replicas: Option<u32>,
     /// With read-write-split: where reads go while no replica takes work.
     no_replica: Option<NoReplica>,
+    /// With read-write-split: who executes SET, USE, PREPARE and the like first, and gives the reply.
+    answer_from: Option<AnswerFrom>,
     /// With read-write-split: where a session reads that has written.
     after_write: Option<AfterWrite>,
     /// With after_write = "wait": how long a read may wait for a replica; then it goes to the
@@ -77,6 +79,21 @@ pub enum NoReplica {
     Primary,
     /// Nowhere: they wait for a replica, within the connect budget.
     Wait,
+}
+
+/// Who answers what every connection of a session executes sooner or later.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AnswerFrom {
+    /// The server that the session has used last; a replica while it has used none. A statement is
+    /// prepared where it will be executed.
+    #[default]
+    LastUsed,
+    /// A replica. A statement is prepared where it will be executed.
+    Replica,
+    /// The primary, which prepares all statements too: a session that works there and nowhere else
+    /// opens no connection to a replica.
+    Primary,
 }
 
 /// Where a session reads that has written.
@@ -128,6 +145,7 @@ pub(crate) enum Rule {
 pub(crate) struct Split {
     groups: Groups,
     pub(crate) no_replica: NoReplica,
+    pub(crate) answer_from: AnswerFrom,
     pub(crate) after_write: AfterWrite,
     pub(crate) window: Option<Duration>,
 }
@@ -174,6 +192,7 @@ impl Config {
                     "primary",
                     "replicas",
                     "no_replica",
+                    "answer_from",
                     "after_write",
                     "after_write_timeout",
                     "after_write_window",
@@ -268,6 +287,7 @@ impl Shared {
             Policy::ReadWriteSplit => Rule::Split(Split {
                 groups,
                 no_replica: config.no_replica.unwrap_or_default(),
+                answer_from: config.answer_from.unwrap_or_default(),
                 after_write: config.after_write.unwrap_or_default(),
                 window: config.after_write_window.map(|window| window.0),
             }),
@@ -296,6 +316,16 @@ impl Shared {
             _ => topology.cluster_of(session.hostgroup),
         };
         cluster.map(|cluster| Pair { primary: cluster.writer, replicas: cluster.reader })
+    }
+
+    /// The hostgroup of the primary of these replicas, where the settings say so and no cluster does.
+    pub(crate) fn primary_of(&self, replicas: HostgroupId) -> Option<HostgroupId> {
+        match &self.rule {
+            Rule::Split(Split { groups: Groups::These(pair), .. }) => {
+                (pair.replicas == replicas).then_some(pair.primary)
+            }
+            _ => None,
+        }
     }
 
     /// Why there is no [`Self::pair`], for people.

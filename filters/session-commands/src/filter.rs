@@ -1,6 +1,8 @@
 //! The filter, in one session.
 
+mod alone;
 mod assumed;
+mod others;
 mod settle;
 
 use crate::{
@@ -95,12 +97,19 @@ impl Filter for SessionCommands {
         }
         let mut plan = self.plan(&mut command);
         self.overflow(&mut plan)?;
+        if let Some(reply) = self.alone(&command, &plan) {
+            return Ok(reply);
+        }
         let asked = self.asks(&command, &mut plan);
         if let Some(reply) = self.answer(&command, &mut plan, asked.as_ref()) {
+            self.propagate_alone(&command, next).await;
             return Ok(reply);
         }
         let writes = self.pin(&mut command, &plan)?;
         let this = self.note(&mut command, &plan);
+        if let Some(order) = self.propagates(&plan, this) {
+            command.note(order);
+        }
         let reply = match &mut self.predicting {
             Some(predicting) => predicting.run(command, asked, next).await?,
             None => next.run(command).await?,
@@ -217,6 +226,7 @@ impl SessionCommands {
     fn about_statement(&mut self, plan: &mut Plan, command: &mut Command) {
         let Some(id) = statement_id(command.whole()) else { return };
         let name = name_of(id);
+        plan.names_nothing = self.names_nothing(id);
         match command.code() {
             CommandCode::STMT_EXECUTE | CommandCode::STMT_BULK_EXECUTE => {
                 plan.ties.push(Change::Untie(Cause::Cursor, name.clone()));

@@ -40,6 +40,8 @@ pub struct Factory;
 pub struct Config {
     /// What becomes of a session command: SET, USE, PREPARE and the like.
     pub mode: Mode,
+    /// When a connection of the session that has not executed a session command does so.
+    pub propagate: Propagate,
     /// When `mode` is `"predict"`: when a reply is sure, and how much is remembered.
     pub predict: Predict,
     /// Session commands that one session's log holds at most, statements of COM_STMT_PREPARE not
@@ -66,12 +68,29 @@ pub struct Config {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
+    /// All connections that the session has open execute it before the client has its reply; one
+    /// that is opened later, when it is opened.
+    Off,
     /// One server executes it at once; the session's other connections do when they are used.
     #[default]
     Defer,
     /// The same, but where its reply is known from earlier sessions, no server does until it is
     /// used.
     Predict,
+}
+
+/// When other connections of a session execute what one has executed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Propagate {
+    /// When they are used.
+    #[default]
+    Lazy,
+    /// The one that the session has used last, at once, in the background; the others when they are
+    /// used.
+    LastUsed,
+    /// At once, in the background.
+    Eager,
 }
 
 /// What happens to a session whose log is full.
@@ -92,6 +111,7 @@ impl Default for Config {
         let overflow = Overflow::default();
         Self {
             mode: Mode::default(),
+            propagate: Propagate::default(),
             predict: Predict::default(),
             max_entries: 512,
             max_bytes: 1 << 20,

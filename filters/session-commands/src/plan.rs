@@ -35,6 +35,8 @@ pub(crate) struct Plan {
     pub(crate) names_local: bool,
     /// The session's id of the statement that it prepares, and its text.
     pub(crate) prepares: Option<(u32, Bytes)>,
+    /// It names a statement of COM_STMT_PREPARE that the session does not have.
+    pub(crate) names_nothing: bool,
     pub(crate) resets: bool,
     pub(crate) sets_last_insert_id: bool,
     /// It has several statements: after an error, some of them may have been executed.

@@ -45,6 +45,10 @@ impl Statements {
         self.known.insert(id, Known { parameters, types: None });
     }
 
+    pub(crate) fn has(&self, id: u32) -> bool {
+        self.known.contains_key(&id)
+    }
+
     pub(crate) fn remove(&mut self, id: u32) {
         self.known.remove(&id);
     }

@@ -12,18 +12,20 @@ mod forward;
 mod hints;
 mod log;
 mod pin;
+mod propagate;
 mod rules;
 mod statement;
 
 pub use adopted::{Adopted, Renewal};
 pub use affinity::{Affinity, StickyMode, key_hash};
-pub use catching_up::{Answers, Careful, Preamble, Unprepared};
+pub use catching_up::{Answers, Careful, Preamble, Primary, Unprepared};
 pub use executed::Executed;
 pub use explain::{Explain, Note};
 pub use forward::{FastForward, Forwarding, StatementIds};
 pub use hints::{Hints, Orders, RouteTo};
 pub use log::{Expected, LogEntry, Lsn, SessionLog, StateId, This, Tied, Verdict, Witness};
 pub use pin::Pin;
+pub use propagate::{Others, Propagate};
 pub use rules::{Caching, Multiplex, RuleVerdict};
 pub use statement::Statement;
 

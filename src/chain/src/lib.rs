@@ -81,6 +81,7 @@ pub mod facts;
 pub mod filter;
 pub mod handover;
 pub mod lend;
+pub mod live;
 pub mod registry;
 pub mod reply;
 pub mod retry;

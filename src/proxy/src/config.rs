@@ -13,6 +13,7 @@ mod load;
 mod monitor;
 mod part;
 mod proxy_protocol;
+mod reload;
 mod schema;
 mod tables;
 mod tcp;
@@ -26,6 +27,7 @@ pub use cluster::Cluster;
 pub use limits::Limits;
 pub use monitor::{Monitor, MonitorTable};
 pub use proxy_protocol::{Network, ProxyProtocol};
+pub use reload::Reload;
 pub use tables::{
     Admin, AuthPlugin, Backend, ClientCertificate, Compression, Hostgroup, Listener, ListenerTls,
     ListenerTlsMode, Log, LogFormat, LoginBy, Server, ServerCompression, ServerTls, ServerTlsMode,
@@ -35,7 +37,10 @@ pub use tcp::Tcp;
 pub use user::{Account, Require, User};
 
 use chain::{Chain, Registry, Topology, settings::Mistakes};
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 /// A configuration that was found good: passwords read, paths absolute, names resolved.
 #[derive(Debug)]
@@ -66,6 +71,10 @@ pub struct Config {
     pub hostgroups: Vec<Hostgroup>,
     /// By name. Every listener's chain is there.
     pub chains: BTreeMap<String, Chain>,
+    /// When the configuration is read again.
+    pub reload: Reload,
+    /// All files that it was read from but certificates.
+    pub files: Vec<PathBuf>,
 }
 
 impl Config {
@@ -98,7 +107,7 @@ impl Config {
 
     /// The servers, as filters see them.
     pub fn topology(&self) -> Topology {
-        crate::runtime::topology(self)
+        crate::runtime::alone(self)
     }
 
     /// How many of each there are, for people.

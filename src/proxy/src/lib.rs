@@ -17,6 +17,7 @@ mod greeter;
 mod hosts;
 mod listen;
 mod metrics;
+mod reload;
 mod runtime;
 mod session;
 mod signal;
@@ -24,5 +25,6 @@ mod stream;
 mod tls;
 mod users;
 
+pub use reload::{Changes, Claim, Control, Inherited, Read, Refused, Reloaded, claim};
 pub use runtime::{Proxy, StartError};
-pub use tls::{Renewal, TlsError};
+pub use tls::TlsError;

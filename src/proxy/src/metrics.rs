@@ -70,6 +70,7 @@ impl Drop for Counted {
 }
 
 /// The metrics of one server.
+#[derive(Clone)]
 pub(crate) struct ServerMetrics {
     pub(crate) commands: Counter,
     connects: Counter,
@@ -219,6 +220,12 @@ impl Metrics {
         self.backends.server(hostgroup.0, name)
     }
 
+    /// Shows a server no more: the configuration names it no more, and nobody uses it.
+    pub(crate) fn forget(&self, hostgroup: HostgroupId, name: &str) {
+        self.backends.forget(hostgroup.0, name);
+        self.health.forget(hostgroup, name);
+    }
+
     /// Everything in Prometheus' text format (OpenMetrics 1.0).
     pub(crate) fn render(&self) -> String {
         let mut out = String::new();
@@ -264,6 +271,19 @@ impl BackendFamilies {
         registry.register("backend_connections", help, self.connections.clone());
         let help = "Commands whose reply has not ended";
         registry.register("backend_outstanding", help, self.outstanding.clone());
+    }
+
+    fn forget(&self, hostgroup: u32, name: &str) {
+        let server = name.to_owned();
+        let labels = ServerLabels { hostgroup, server: server.clone() };
+        self.commands.remove(&labels);
+        self.outstanding.remove(&labels);
+        for result in ["ok", "failed"] {
+            self.connects.remove(&ConnectLabels { hostgroup, server: server.clone(), result });
+        }
+        for state in ["attached", "idle"] {
+            self.connections.remove(&StateLabels { hostgroup, server: server.clone(), state });
+        }
     }
 
     fn server(&self, hostgroup: u32, name: &str) -> ServerMetrics {

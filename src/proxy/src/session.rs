@@ -7,6 +7,7 @@ mod deliver;
 pub(crate) mod header;
 pub(crate) mod login;
 mod next;
+mod place;
 pub(crate) mod relay;
 pub(crate) mod rest;
 mod schema;
@@ -15,6 +16,7 @@ mod statements;
 
 pub(crate) use client::Client;
 use next::{next_command, packet_too_large, too_large};
+pub(crate) use place::Place;
 
 use crate::{
     backend::{
@@ -22,7 +24,7 @@ use crate::{
         dispatch::{Dispatch, Prepared, Shared},
         sessions::Killed,
     },
-    config::User,
+    config::Account,
     forward::Parting,
     metrics::Metrics,
     signal::Signal,
@@ -35,6 +37,7 @@ use chain::{
 };
 use deliver::{Delivery, deliver};
 use futures_util::FutureExt;
+use login::Entrance;
 use slow::SlowLog;
 use sql::{Dialect, Verb};
 use statements::Statements;
@@ -53,6 +56,8 @@ use wire::{
 
 /// What a session needs besides its client.
 pub(crate) struct Context {
+    /// How its clients come in.
+    pub(crate) entrance: Arc<Entrance>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) topology: Arc<Topology>,
     pub(crate) metrics: Arc<Metrics>,
@@ -87,25 +92,39 @@ pub(crate) enum Ended {
 /// Serves commands until the session ends. `stack` may have a connection already.
 pub(crate) async fn serve(
     client: &mut Client,
-    context: &Context,
+    place: &mut Place,
     session: &mut Session,
     stack: &mut Stack,
 ) -> Ended {
-    let mut drained = pin!(context.draining.given());
-    let first = next_command(client, context, session, stack, drained.as_mut());
+    let draining = place.context.draining.clone();
+    let mut drained = pin!(draining.given());
+    let context = place.context.clone();
+    let first = next_command(client, &context, session, stack, drained.as_mut());
     // Later on there is a server that waits, for as long as its own wait_timeout says.
     let Ok(mut next) = tokio::time::timeout(context.wait_timeout, first).await else {
         return Ended::Client(Error::client("no command within limits.wait_timeout"));
     };
     let mut before = Answered::Well;
     let mut statements = Statements::new(context.max_statements);
+    drop(context);
+    // Its stack has not seen a command yet.
+    let mut bare = true;
     loop {
         let message = match next {
             Ok(Some(message)) => message,
             Ok(None) => return Ended::Left,
             Err(ended) => return ended,
         };
-        match message.first_byte().map(CommandCode) {
+        let code = message.first_byte().map(CommandCode);
+        let resets = code == Some(CommandCode::RESET_CONNECTION);
+        bare |= resets;
+        if place.is_behind(bare) && (resets || !session.in_transaction()) {
+            place.follow(session, stack, bare);
+            statements.limit(place.context.max_statements);
+        }
+        bare = false;
+        let context = &place.context;
+        match code {
             Some(CommandCode::QUIT) => return Ended::Left,
             Some(CommandCode::CHANGE_USER) => return Ended::ChangesUser(message),
             _ => match run(client, context, session, stack, &mut statements, message, before).await
@@ -155,7 +174,7 @@ async fn run(
     let schema = schema::Asked::by(&command);
     let closes = asks_to_close(&command);
     let mut watch = context.slow.as_ref().map(|slow| slow.watch(&command, started));
-    let patience = Patience::of(&context.shared.settings);
+    let patience = Patience::of(&context.shared.settings.load());
     let Some(reply) = client.attended(patience, call(stack, command)).await else {
         return Err(Ended::Client(Error::client(Gone)));
     };
@@ -291,8 +310,7 @@ pub(crate) async fn refuse(
 }
 
 /// The bottom of a new session's stack with the chain on top.
-pub(crate) fn stack(context: &Context, user: &User, id: u32) -> Stack {
-    let shared = context.shared.clone();
-    let dispatch = Dispatch::stack(shared, user.backend.clone(), id, user.multiplex);
+pub(crate) fn stack(context: &Context, account: &Account, multiplex: bool, id: u32) -> Stack {
+    let dispatch = Dispatch::stack(context.shared.clone(), account.clone(), id, multiplex);
     context.shared.chain.session(dispatch)
 }

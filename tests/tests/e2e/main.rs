@@ -55,6 +55,7 @@ mod proxy_protocol;
 mod queries;
 mod ready;
 mod relay;
+mod reload;
 mod rules;
 mod session_commands;
 mod sessions;

@@ -3,8 +3,10 @@
 //!
 //! A statement with `hg=1` in a comment goes to a replica, any other to the primary.
 
+mod answering;
 mod losing;
 mod prepared;
+mod propagating;
 mod retrying;
 mod setting;
 mod staying;

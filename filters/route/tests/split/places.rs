@@ -148,6 +148,37 @@ fn what_the_log_repeats_runs_where_the_session_is() {
 }
 
 #[test]
+fn the_settings_say_who_answers_what_the_log_repeats() {
+    let texts = ["SET NAMES utf8mb4", "USE s", "PREPARE p FROM 'SELECT 1'"];
+    let prepared = ["SELECT 1", "INSERT INTO t VALUES (1)"];
+    for (setting, used, first, there) in [
+        ("last-used", "DELETE FROM t", 'r', "ppprp"),
+        ("replica", "DELETE FROM t", 'r', "rrrrp"),
+        ("primary", "SELECT 1", 'p', "ppppp"),
+    ] {
+        let mut split = Split::new(&format!(", answer_from = '{setting}'"));
+        given(Above { log: Some(log(true)), ..Above::default() });
+        assert!(split.sends("SET autocommit = 1").starts_with(first), "{setting}");
+        given(Above { log: Some(log(false)), ..Above::default() });
+        split.sends(used);
+        given(Above { log: Some(log(true)), ..Above::default() });
+        let mut found: Vec<_> = texts.iter().map(|text| split.sends(text)).collect();
+        for text in prepared {
+            let code = CommandCode::STMT_PREPARE;
+            split.client.send(Command::new(split.session.clone(), code, text)).unwrap();
+            found.push(split.log.take().join(" "));
+        }
+        let found: String = found.iter().filter_map(|name| name.chars().next()).collect();
+        assert_eq!(found, there, "{setting}");
+        // What has no trace on a connection.
+        given(Above { log: Some(log(false)), ..Above::default() });
+        split.sends("SELECT 1");
+        split.client.send(Command::new(split.session.clone(), CommandCode::PING, "")).unwrap();
+        assert!(split.log.take().join(" ").starts_with('r'), "{setting}");
+    }
+}
+
+#[test]
 fn what_ties_the_session_is_on_the_primary() {
     let mut split = Split::new("");
     given(Above { tied: true, log: Some(log(true)), ..Above::default() });

@@ -135,7 +135,7 @@ async fn exchange(mut wire: Loan<Wire>, command: Command) -> Result<Reply> {
         sent = sent => sent,
     };
     drop(packets);
-    link.lasting.follow(&command);
+    link.sends(&command);
     if !answered(&command, link.vendor).has_reply() {
         link.counts(Change::by(&command), &End::default());
         wire.state = if sent.is_ok() { State::Clean } else { State::Broken };

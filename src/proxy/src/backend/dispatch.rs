@@ -2,6 +2,7 @@
 
 mod again;
 mod attach;
+mod propagate;
 pub(super) mod share;
 
 use super::{
@@ -18,8 +19,10 @@ use crate::{
     config::{self, Account},
     session::rest,
 };
+use arc_swap::ArcSwap;
 use chain::{
     Chain, Command, Error, Reply, Result, Server, Stack,
+    command::Asker,
     error::{CatchUpFailed, CatchUpKilled},
     facts::{
         Affinity, Fact, FastForward, Fresh, Lsn, Orders, Pin as Pinned, ServedBy, SessionLog,
@@ -32,7 +35,10 @@ use chain::{
 use smallvec::SmallVec;
 use std::{
     pin::Pin,
-    sync::{Arc, atomic::Ordering::Relaxed},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     task::{Context, Poll, ready},
 };
 use tower::{Service, ServiceExt};
@@ -47,11 +53,12 @@ pub(crate) struct Dispatch(Lend<State>);
 pub(crate) struct Shared {
     pub(crate) chain: Chain,
     pub(crate) backends: Arc<Backends>,
-    pub(crate) settings: config::Backend,
+    /// A reload may change them.
+    pub(crate) settings: Arc<ArcSwap<config::Backend>>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) mirrors: Arc<Mirrors>,
     /// Replies say what statement they are to: [`Ran`].
-    pub(crate) tells_statement: bool,
+    pub(crate) tells_statement: Arc<AtomicBool>,
 }
 
 /// The statement that a reply is the reply to, as far as `parse` knows it; on the reply, where
@@ -90,6 +97,10 @@ struct State {
     lost: bool,
     /// Where the session shares its connections.
     sharing: Option<share::Sharing>,
+    /// What is to be brought to others once the last command has succeeded.
+    order: Option<propagate::Order>,
+    /// Connections to which it is being brought.
+    away: Vec<propagate::Away>,
 }
 
 /// One connection of the session, with the backend filters on top.
@@ -149,6 +160,7 @@ impl Service<Command> for Dispatch {
         if state.lost {
             return Poll::Ready(Err(Error::backend("the session's state was lost")));
         }
+        ready!(state.poll_back(cx));
         let mut at = 0;
         while at < state.held.len() {
             match ready!(state.held[at].stack.poll_ready(cx)) {
@@ -175,6 +187,10 @@ impl Service<Command> for Dispatch {
             if state.keeps_state && state.prepare(&command, &target) {
                 return state.close_everywhere(&command).await;
             }
+            let order = state.order(&command);
+            if let Some(order) = order.as_ref().filter(|_| command.asker() != Asker::Client) {
+                return Ok(state.propagate_alone(order));
+            }
             let target = state.around(target, &command);
             let at = match state.held_for(&target, &command) {
                 Some(at) => state.again(at),
@@ -197,7 +213,11 @@ impl Service<Command> for Dispatch {
                     state.lost |= error.cause::<CatchUpFailed>().is_some();
                     Err(error)
                 }
-                (reply, _) => reply,
+                (Ok(reply), _) => match order {
+                    // In a box of its own: few chains have it.
+                    Some(order) => Box::pin(state.follow(order, reply)).await,
+                    None => Ok(reply),
+                },
             }
         })
     }
@@ -213,9 +233,20 @@ impl State {
     fn new(shared: Arc<Shared>, me: Registered, alone: bool) -> Self {
         let keeps_state = !alone && shared.chain.gives(SessionLog::NAME);
         let held = SmallVec::new();
-        let (generation, last, avoided, lost) = (0, None, Vec::new(), false);
-        let sharing = None;
-        Self { shared, me, held, alone, keeps_state, generation, last, avoided, lost, sharing }
+        Self {
+            shared,
+            me,
+            held,
+            alone,
+            keeps_state,
+            generation: 0,
+            last: None,
+            avoided: Vec::new(),
+            lost: false,
+            sharing: None,
+            order: None,
+            away: Vec::new(),
+        }
     }
 
     /// Sends a command on one of the connections, which is ready for it.
@@ -259,13 +290,14 @@ impl State {
         }
         let orders = if *alone { Orders::default() } else { Orders::of(&command) };
         if let Some(hostgroup) = orders.mirror {
-            shared.mirrors.send(hostgroup, &command, &me.entry.account);
+            shared.mirrors.send(hostgroup, &command, &me.entry.account());
         }
-        let ran = shared.tells_statement.then(|| Ran(command.fact::<Statement>().cloned()));
+        let ran =
+            shared.tells_statement.load(Relaxed).then(|| Ran(command.fact::<Statement>().cloned()));
         let reply = match orders.timeout {
             None => ids::exchange(one, me, command).await,
             Some(limit) => {
-                let (lease, account) = (one.ids.lease.clone(), me.entry.account.clone());
+                let (lease, account) = (one.ids.lease.clone(), Account::clone(&me.entry.account()));
                 let reply = ids::exchange(one, me, command);
                 // In a box of its own: few commands have one.
                 Box::pin(deadline::within(limit, lease, account, reply)).await

@@ -1,8 +1,8 @@
 //! The JSON Schema of the whole file: the tables' types and the filters' settings.
 
 use super::{
-    Admin, Backend, Cluster, Hostgroup, Limits, Listener, Log, MonitorTable, Server, Shutdown, Tcp,
-    user::UserTable,
+    Admin, Backend, Cluster, Hostgroup, Limits, Listener, Log, MonitorTable, Reload, Server,
+    Shutdown, Tcp, user::UserTable,
 };
 use chain::{Part, Registry};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema, schema_for};
@@ -54,6 +54,9 @@ struct File {
     /// How the proxy ends.
     #[schemars(default)]
     shutdown: Shutdown,
+    /// When the configuration is read again.
+    #[schemars(default)]
+    reload: Reload,
     /// What commands go through: `[chain.NAME]`.
     #[schemars(default)]
     chain: Chains,

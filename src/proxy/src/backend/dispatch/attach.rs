@@ -74,24 +74,36 @@ impl State {
         if command.fact::<SessionLog>().is_some_and(|log| log.schemaless) {
             session.update(|view| view.schema = None);
         }
-        let settings = &self.shared.settings;
+        let settings = self.shared.settings.load_full();
         let wanted = Wanted::of(target, command, settings.connect_budget);
         let started = Instant::now();
         let (until, room_until) = (started + wanted.patience, started + wanted.budget);
-        let (backends, account) = (&*self.shared.backends, &self.me.entry.account);
         let need = self.need(command, enters);
-        let (session, until_room) = (&session, room_until);
-        let search = Search { backends, session, account, enters, need, until: until_room };
-        let (health, mut failures) = (backends.health(), Vec::new());
+        let (backends, account) = (&*self.shared.backends, &self.me.entry.account());
+        let mut failures = Vec::new();
         loop {
+            let health = backends.health();
             let mut changed = pin!(health.changed());
             // From here on no change goes by unseen.
             changed.as_mut().enable();
-            let candidates = wanted.candidates(session, health.is_monitored());
+            // What waits here may be waiting for the server that a reload has just added.
+            let topology = backends.topology();
+            if !Arc::ptr_eq(&topology, &session.topology) {
+                session.update(|view| view.topology = topology);
+            }
+            let search = Search {
+                backends,
+                session: &session,
+                account,
+                enters,
+                need: need.clone(),
+                until: room_until,
+            };
+            let candidates = wanted.candidates(&session, health.is_monitored());
             if candidates.is_empty() {
                 failures.clear();
                 if tokio::time::timeout_at(until.into(), changed).await.is_err() {
-                    return Err(wanted.nobody(backends, session, &failures));
+                    return Err(wanted.nobody(backends, &session, &failures));
                 }
                 continue;
             }
@@ -101,7 +113,7 @@ impl State {
                 Round::Failed(tried) => failures = tried,
             }
             if Instant::now() + settings.connect_retry_delay >= until {
-                return Err(wanted.nobody(backends, session, &failures));
+                return Err(wanted.nobody(backends, &session, &failures));
             }
             // A change may bring one that does better.
             let _ = tokio::time::timeout(settings.connect_retry_delay, changed).await;
@@ -180,7 +192,8 @@ impl Search<'_> {
         let want = Want { session, account, enters, need: self.need.clone() };
         let mut attach = pin!(backend.attach(&want, until));
         let attached = loop {
-            let mut changed = pin!(self.backends.health().changed());
+            let health = self.backends.health();
+            let mut changed = pin!(health.changed());
             changed.as_mut().enable();
             if !self.may_use(server) {
                 return Attempt::Failed("it has gone out of use meanwhile".into());
@@ -204,9 +217,9 @@ impl Search<'_> {
             }
             Err(error) if error.is_of_the_server() => {
                 tracing::warn!(server = %server.name, %error, "cannot be used");
-                Attempt::Unusable(refused(backend, error))
+                Attempt::Unusable(refused(&backend, error))
             }
-            Err(error) => Attempt::Over(refused(backend, error)),
+            Err(error) => Attempt::Over(refused(&backend, error)),
         }
     }
 }
@@ -269,7 +282,7 @@ pub(in crate::backend) fn available<'a>(
     named: Option<u32>,
     monitored: bool,
 ) -> Candidates<'a> {
-    let weighty = |server: &&Arc<Server>| server.weight > 0 || named == Some(server.id);
+    let weighty = |server: &&Arc<Server>| server.weight() > 0 || named == Some(server.id);
     let all = || group.servers.iter().filter(weighty);
     let candidates: Candidates<'_> = all().filter(|server| server.standing.takes(None)).collect();
     if !candidates.is_empty() || monitored {
@@ -291,7 +304,7 @@ pub(in crate::backend) fn no_server(
     failures: &[(u32, String)],
 ) -> Error {
     let servers = group.map(|group| &group.servers[..]).unwrap_or_default();
-    let reasons = servers.iter().filter(|server| server.weight > 0);
+    let reasons = servers.iter().filter(|server| server.weight() > 0);
     let reasons =
         reasons.map(|server| format!("{}: {}", server.name, why(backends, server, failures)));
     let reasons = reasons.collect::<Vec<_>>().join("; ");
