@@ -6,6 +6,7 @@
 //! | [`throwaway`] | a server of a test's own, to be killed, stopped, or left without disk |
 //! | [`proxy`] | one Towpath process with a configuration of its own |
 //! | [`relay`] | a relay that notes what passes, and cuts at a chosen byte |
+//! | [`otlp`] | a collector of traces and metrics |
 //! | [`noise`] | random byte strings, and conversations with mistakes in them |
 //! | [`held`] | what a process holds, to be compared with what it held before |
 //! | [`client`] | a client that keeps every byte it received |
@@ -21,6 +22,7 @@ pub mod client;
 pub mod cluster;
 pub mod held;
 pub mod noise;
+pub mod otlp;
 pub mod program;
 pub mod proxy;
 pub mod relay;
@@ -34,6 +36,7 @@ pub mod wait;
 pub use client::{Client, Login};
 pub use cluster::{Cluster, Schema, Vendor};
 pub use held::Held;
+pub use otlp::Collector;
 pub use proxy::{Proxy, Setup};
 pub use relay::{Cut, Relay};
 pub use scripted::{Say, Scripted};

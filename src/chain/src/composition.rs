@@ -8,6 +8,7 @@ use crate::{
     facts::{Fact, FastForward, SessionLog, Target},
     registry::{Built, Entry, Part, Want},
     settings::{Mistake, Mistakes, Settings, suggest},
+    timed::Timed,
 };
 use std::{
     collections::BTreeSet,
@@ -23,6 +24,8 @@ pub struct Chain {
     backend: Vec<Entered>,
     given: BTreeSet<&'static str>,
     shares: bool,
+    /// Each filter's work is a span of its own.
+    timed: bool,
     /// Shared with the chains whose sessions can stay with it.
     identity: Arc<()>,
 }
@@ -62,7 +65,7 @@ impl Chain {
                         = \"catch-up\" } into `backend`, or leave `multiplex` out";
             mistakes.push(settings.mistake_at("multiplex", text).hint(hint));
         }
-        Self { session, backend, given, shares, identity: Arc::default() }
+        Self { session, backend, given, shares, timed: false, identity: Arc::default() }
     }
 
     /// As [`Self::new`], from the table's text. The dispatcher's need is not checked: tests put a
@@ -76,7 +79,15 @@ impl Chain {
         builder.check_wants();
         let given = builder.known;
         let identity = Arc::default();
-        mistakes.into_result(Some(Self { session, backend, given, shares: false, identity }))
+        let (shares, timed) = (false, false);
+        mistakes.into_result(Some(Self { session, backend, given, shares, timed, identity }))
+    }
+
+    /// The same chain, in which each filter's work is a span of the crate `tracing` with its name,
+    /// level debug, where it happens inside of a span.
+    #[must_use]
+    pub fn timed(self) -> Self {
+        Self { timed: true, ..self }
     }
 
     /// Whether one of its filters attaches the fact of that name.
@@ -103,17 +114,20 @@ impl Chain {
 
     /// One session's stack, over whatever dispatches its commands to backends.
     pub fn session(&self, dispatch: Stack) -> Stack {
-        wrap(&self.session, dispatch)
+        wrap(&self.session, self.timed, dispatch)
     }
 
     /// One backend connection's stack, within one session.
     pub fn backend(&self, connection: Stack) -> Stack {
-        wrap(&self.backend, connection)
+        wrap(&self.backend, self.timed, connection)
     }
 }
 
-fn wrap(entered: &[Entered], bottom: Stack) -> Stack {
-    entered.iter().rev().fold(bottom, |inner, entered| entered.layer.layer(inner))
+fn wrap(entered: &[Entered], timed: bool, bottom: Stack) -> Stack {
+    entered.iter().rev().fold(bottom, |inner, Entered { name, layer, .. }| match timed {
+        true => Stack::new(Timed::new(name.as_str(), layer.layer(inner))),
+        false => layer.layer(inner),
+    })
 }
 
 /// Of settings and of files that they name.

@@ -89,6 +89,7 @@ pub mod session;
 pub mod settings;
 pub mod stack;
 pub mod testing;
+mod timed;
 pub mod topology;
 
 pub use body::{Body, End, Frame, Upload};

@@ -113,17 +113,9 @@ pub(crate) async fn serve(
 async fn metrics(
     State(facts): State<Arc<Facts>>,
 ) -> ([(axum::http::HeaderName, &'static str); 1], String) {
-    for backend in facts.backends.all() {
-        let (load, gauges) = (&backend.server.load, &backend.metrics);
-        gauges.attached.set(load.attached().into());
-        gauges.outstanding.set(load.outstanding().into());
-        gauges.idle.set(i64::try_from(backend.idle()).unwrap_or(i64::MAX));
-    }
     facts.metrics.pinned(&facts.clients.pins());
-    let tasks = tokio::runtime::Handle::current().metrics().num_alive_tasks();
-    facts.metrics.tasks.set(i64::try_from(tasks).unwrap_or(i64::MAX));
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(CONTENT_TYPE, kind)], facts.metrics.render())
+    ([(CONTENT_TYPE, kind)], facts.metrics.scrape(&facts.backends))
 }
 
 async fn status(State(facts): State<Arc<Facts>>) -> Json<Status> {

@@ -162,6 +162,11 @@ impl Backend {
         self.endpoint.renew(asked);
     }
 
+    /// Where it is, as configured: host and port, or a path.
+    pub(crate) fn address(&self) -> (String, Option<u16>) {
+        self.endpoint.place()
+    }
+
     /// How long one attempt to connect may take.
     pub(crate) fn connect_timeout(&self) -> Duration {
         self.settings.connect_timeout

@@ -17,6 +17,7 @@ mod reload;
 mod schema;
 mod tables;
 mod tcp;
+mod telemetry;
 mod user;
 
 #[cfg(test)]
@@ -34,6 +35,7 @@ pub use tables::{
     ServerWord, Shutdown,
 };
 pub use tcp::Tcp;
+pub use telemetry::{Otlp, OtlpProtocol, ParentSource, QueryText, Trace, TraceLevel};
 pub use user::{Account, Require, User};
 
 use chain::{Chain, Registry, Topology, settings::Mistakes};
@@ -49,6 +51,10 @@ pub struct Config {
     pub admin: Admin,
     /// What is logged.
     pub log: Log,
+    /// Where traces and metrics are sent.
+    pub otlp: Otlp,
+    /// Which commands are traced.
+    pub trace: Trace,
     /// Bounds on what clients can take.
     pub limits: Limits,
     /// Connections to servers.

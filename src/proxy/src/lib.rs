@@ -22,9 +22,11 @@ mod runtime;
 mod session;
 mod signal;
 mod stream;
+pub mod telemetry;
 mod tls;
 mod users;
 
+pub use metrics::table::table as metrics_table;
 pub use reload::{Changes, Claim, Control, Inherited, Read, Refused, Reloaded, claim};
 pub use runtime::{Proxy, StartError};
 pub use tls::TlsError;

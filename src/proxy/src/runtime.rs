@@ -18,6 +18,7 @@ use crate::{
     reload::{Control, Inherited, Reloads},
     session::budget::Budget,
     signal::Signal,
+    telemetry::{Telemetry, TelemetryError},
     tls::{TlsError, renewal},
 };
 use std::{
@@ -38,6 +39,7 @@ pub struct Proxy {
     admin: TcpListener,
     facts: admin::Facts,
     reloads: Arc<Reloads>,
+    telemetry: Telemetry,
 }
 
 /// Why a proxy cannot start.
@@ -49,6 +51,9 @@ pub enum StartError {
     /// TLS of a listener or towards a server cannot be set up.
     #[error("{0}: {1}")]
     Tls(String, TlsError),
+    /// Nothing can be told to the collector.
+    #[error(transparent)]
+    Telemetry(#[from] TelemetryError),
 }
 
 /// What all sessions share, whatever listener they came by.
@@ -112,17 +117,23 @@ impl Proxy {
     ///
     /// The first thing that cannot be had; sockets bound by then are closed again.
     pub async fn bind(config: Config) -> Result<Self, StartError> {
-        Self::bind_with(config, Inherited::default()).await
+        let telemetry = Telemetry::new(&config)?;
+        Self::bind_with(config, Inherited::default(), telemetry).await
     }
 
     /// As [`Self::bind`], with sockets that are bound already where their addresses are the
-    /// configuration's.
+    /// configuration's, and with what was made of the configuration so that the log could be told
+    /// of it.
     ///
     /// # Errors
     ///
     /// As there.
-    pub async fn bind_with(config: Config, mut inherited: Inherited) -> Result<Self, StartError> {
-        let live = Live::new(&config);
+    pub async fn bind_with(
+        config: Config,
+        mut inherited: Inherited,
+        telemetry: Telemetry,
+    ) -> Result<Self, StartError> {
+        let live = Live::new(&config, &telemetry);
         let address = config.admin.address.clone();
         live.turn_to_config(config, &mut inherited).await?;
         let at = |e| StartError::Bind(address.to_string(), e);
@@ -140,7 +151,7 @@ impl Proxy {
             clients: live.common.ids.clone(),
             asking: tokio::sync::Mutex::default(),
         };
-        Ok(Self { live, admin, facts, reloads })
+        Ok(Self { live, admin, facts, reloads, telemetry })
     }
 
     /// The listeners' addresses as bound, in the configuration's order: port 0 has become a real
@@ -163,7 +174,8 @@ impl Proxy {
     /// Serves clients until `stop` is cancelled, then lets commands and transactions end, for at
     /// most the configured grace.
     pub async fn serve(self, stop: CancellationToken) {
-        let Self { live, admin, facts, reloads } = self;
+        let Self { live, admin, facts, reloads, telemetry } = self;
+        let report = telemetry.begin(live.metrics.clone(), live.backends.clone());
         // It is served once.
         let _ = live.stop.set(stop.clone());
         let ended = live.ended.clone();
@@ -192,6 +204,7 @@ impl Proxy {
         for link in live.backends.all().flat_map(|backend| backend.close()) {
             link.quit().await;
         }
+        report.end().await;
         ended.cancel();
         reloads.end();
         let _ = admin.await;

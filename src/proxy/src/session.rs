@@ -3,6 +3,7 @@
 mod attend;
 pub(crate) mod budget;
 mod client;
+mod counted;
 mod deliver;
 pub(crate) mod header;
 pub(crate) mod login;
@@ -28,6 +29,7 @@ use crate::{
     forward::Parting,
     metrics::Metrics,
     signal::Signal,
+    telemetry::Tracing,
 };
 use attend::{Gone, Patience};
 use bytes::BytesMut;
@@ -35,6 +37,7 @@ use chain::{
     Command, Error, Origin, Outcome, Reply, Session, Stack, Topology,
     facts::{Forwarding, StatementIds},
 };
+use counted::Counted;
 use deliver::{Delivery, deliver};
 use futures_util::FutureExt;
 use login::Entrance;
@@ -48,6 +51,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tower::{Service, ServiceExt};
+use tracing::{Instrument, Span};
 use wire::{
     command::CommandCode,
     err::{ErrPacket, ErrorCode, codes},
@@ -67,6 +71,8 @@ pub(crate) struct Context {
     pub(crate) max_statements: u32,
     /// How long a client may be logged in without a command.
     pub(crate) wait_timeout: Duration,
+    /// How commands are traced, if they are.
+    pub(crate) tracing: Option<Arc<Tracing>>,
     /// Where slow commands are told of, if they are.
     pub(crate) slow: Option<Arc<SlowLog>>,
     /// Given when the proxy is about to end: no new work begins.
@@ -156,13 +162,15 @@ async fn run(
     before: Answered,
 ) -> Result<Answered, Ended> {
     let started = Instant::now();
-    let sequence = message.next_seq;
+    let (sequence, size) = (message.next_seq, message.framed.len());
     let Some(command) = Command::read(session.clone(), message) else {
         let refusal = ErrPacket::new(codes::ER_UNKNOWN_COM_ERROR, "Unknown command");
         refuse(client, sequence, &refusal).await.map_err(Ended::Client)?;
         return Ok(Answered::Well);
     };
     context.metrics.command(command.code());
+    let mut counted = Counted::new(context, &command, size);
+    let traced = context.tracing.as_ref().and_then(|tracing| tracing.begin(&command, started));
     let has_reply = command.code().has_reply();
     let change = match statements.admit(&command) {
         Ok(change) => change,
@@ -175,15 +183,22 @@ async fn run(
     let closes = asks_to_close(&command);
     let mut watch = context.slow.as_ref().map(|slow| slow.watch(&command, started));
     let patience = Patience::of(&context.shared.settings.load());
-    let Some(reply) = client.attended(patience, call(stack, command)).await else {
+    let (command, span) = match &traced {
+        Some(traced) => (traced.follow(command), traced.span()),
+        None => (command, Span::none()),
+    };
+    let called = call(stack, command).instrument(span);
+    let Some(reply) = client.attended(patience, called).await else {
         return Err(Ended::Client(Error::client(Gone)));
     };
     let reply = match reply {
         Ok(reply) if reply.is_handover() => return Err(leave(session, statements, reply)),
         reply => reply,
     };
-    if let (Some(watch), Ok(reply)) = (&mut watch, &reply) {
-        watch.served(reply);
+    if let Ok(reply) = &reply {
+        counted.served(reply);
+        watch.iter_mut().for_each(|watch| watch.served(reply));
+        traced.iter().for_each(|traced| traced.answered(reply));
     }
     let error = match reply.map(Reply::into_outcome) {
         Ok(Outcome::Body(body)) => match deliver(client, change.watch(body), patience).await {
@@ -193,10 +208,9 @@ async fn run(
                 if let Some(status) = end.status {
                     session.set_status(status);
                 }
-                context.metrics.took(started.elapsed());
-                if let Some(watch) = &mut watch {
-                    watch.ended(end.error, client.sent);
-                }
+                counted.took(started.elapsed(), end.error.is_some(), client.sent);
+                watch.iter_mut().for_each(|watch| watch.ended(end.error, client.sent));
+                traced.iter().for_each(|traced| traced.ended(end.error, client.sent));
                 return Ok(match closes || end.error.is_some() {
                     true => Answered::PerhapsClosed,
                     false => Answered::Well,
@@ -204,6 +218,7 @@ async fn run(
             }
             Delivery::Begun(error) => {
                 context.metrics.error(error.origin());
+                traced.iter().for_each(|traced| traced.failed(&error));
                 return Err(Ended::Backend(error));
             }
             Delivery::NotBegun(error) => error,
@@ -212,9 +227,8 @@ async fn run(
         Ok(Outcome::Handover(_)) => Error::filter("it has been taken above"),
         Err(error) => error,
     };
-    if let Some(watch) = &mut watch {
-        watch.ended(Some(error.code()), 0);
-    }
+    watch.iter_mut().for_each(|watch| watch.ended(Some(error.code()), 0));
+    traced.iter().for_each(|traced| traced.failed(&error));
     context.metrics.error(error.origin());
     // A server that closes behind such a reply has closed because of it. Its client would see the end
     // of the connection, also with a command that is on its way already.

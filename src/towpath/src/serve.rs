@@ -10,6 +10,7 @@ use crate::{check, log, sockets, watch};
 use anyhow::{Context, Result, bail};
 use chain::Registry;
 use proxy::config::Config;
+use proxy::telemetry::Telemetry;
 use proxy::{Inherited, Proxy};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::process::ExitCode;
@@ -38,12 +39,13 @@ pub(crate) fn run(options: &RunOptions, registry: Registry) -> ExitCode {
 
 /// Serves until `stop` is cancelled and the sessions have ended, at most for the configured grace.
 pub(crate) async fn serve(config: Config, stop: CancellationToken) -> Result<()> {
-    bind(config, Inherited::default()).await?.serve(stop).await;
+    let telemetry = Telemetry::new(&config)?;
+    bind(config, Inherited::default(), telemetry).await?.serve(stop).await;
     Ok(())
 }
 
-async fn bind(config: Config, inherited: Inherited) -> Result<Proxy> {
-    let proxy = Proxy::bind_with(config, inherited).await?;
+async fn bind(config: Config, inherited: Inherited, telemetry: Telemetry) -> Result<Proxy> {
+    let proxy = Proxy::bind_with(config, inherited, telemetry).await?;
     // What wants to know when it is ready waits for these lines, or connects.
     for address in proxy.addresses() {
         tracing::info!(%address, "listening");
@@ -53,7 +55,6 @@ async fn bind(config: Config, inherited: Inherited) -> Result<Proxy> {
 }
 
 fn until_signalled(config: Config, options: &RunOptions, registry: Registry) -> Result<()> {
-    log::to_stderr(&config.log)?;
     // Before there is another thread, as it changes the environment.
     let mut inherited = sockets::from_manager();
     let claim = match (options.take_over, &config.shutdown.take_over) {
@@ -62,8 +63,10 @@ fn until_signalled(config: Config, options: &RunOptions, registry: Registry) -> 
         (true, Some(path)) => sockets::claim(path, &mut inherited)?,
     };
     Runtime::new()?.block_on(async {
+        let telemetry = Telemetry::new(&config)?;
+        log::to_stderr(&config.log, &telemetry)?;
         let stop = signals::stop(Second::Exits)?;
-        let proxy = bind(config, inherited).await?;
+        let proxy = bind(config, inherited, telemetry).await?;
         let control = proxy.control();
         let (file, registry) = (options.file.clone(), Arc::new(registry));
         let path = file.clone();

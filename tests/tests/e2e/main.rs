@@ -64,6 +64,7 @@ mod split;
 mod state;
 mod sticky;
 mod sysbench;
+mod telemetry;
 mod tls;
 mod transactions;
 mod vanish;

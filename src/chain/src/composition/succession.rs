@@ -22,6 +22,7 @@ impl Chain {
             return self;
         }
         Self {
+            timed: self.timed,
             session: become_these(&older.session, self.session),
             backend: become_these(&older.backend, self.backend),
             given: self.given,
@@ -43,7 +44,9 @@ impl Chain {
         let all = |one: &[Entered], other: &[Entered]| {
             one.len() == other.len() && one.iter().zip(other).all(same)
         };
-        all(&self.session, &other.session) && all(&self.backend, &other.backend)
+        self.shares == other.shares
+            && all(&self.session, &other.session)
+            && all(&self.backend, &other.backend)
     }
 }
 

@@ -18,6 +18,7 @@ use super::{
 use crate::{
     config::{self, Account},
     session::rest,
+    telemetry::Trail,
 };
 use arc_swap::ArcSwap;
 use chain::{
@@ -40,6 +41,7 @@ use std::{
         atomic::{AtomicBool, Ordering::Relaxed},
     },
     task::{Context, Poll, ready},
+    time::Instant,
 };
 use tower::{Service, ServiceExt};
 
@@ -184,6 +186,11 @@ impl Service<Command> for Dispatch {
             let Some(target) = command.fact::<Target>().cloned() else {
                 return Err(Error::filter("no filter has said which server this command goes to"));
             };
+            if let Some(trail) = command.trail::<Trail>()
+                && command.asker() == Asker::Client
+            {
+                trail.dispatched(&command);
+            }
             if state.keeps_state && state.prepare(&command, &target) {
                 return state.close_everywhere(&command).await;
             }
@@ -365,7 +372,13 @@ impl State {
             let name = &target.server.name;
             return Err(Error::filter(format!("this session has no connection to {name}")));
         }
-        let (got, target) = self.attach(&target, command).await?;
+        let trail = command.trail::<Trail>().map(|trail| (trail, Instant::now()));
+        let attached = self.attach(&target, command).await;
+        if let Some((trail, began)) = trail {
+            let found = attached.as_ref().ok();
+            trail.checked_out(began, found.map(|(_, target)| target.server.name.clone()));
+        }
+        let (got, target) = attached?;
         let attached = match got {
             Got::Clean(link) => self.hold(target, *link),
             Got::Parked(parked) => self.take_up(*parked, target, command),

@@ -5,7 +5,7 @@ use super::{
     checks::{self, Hostgroups},
     cluster, limits, monitor,
     part::{self, Entry, List, Part, Variables, elsewhere},
-    schema, tcp, user,
+    schema, tcp, telemetry, user,
 };
 use chain::{
     Chain, Registry,
@@ -79,6 +79,8 @@ fn assemble(
 
     let admin = part::single(parts, "admin", mistakes);
     let log = part::single(parts, "log", mistakes);
+    let otlp = part::single(parts, "otlp", mistakes);
+    let trace = part::single(parts, "trace", mistakes);
     let bounds = part::single(parts, "limits", mistakes);
     let backend = part::single(parts, "backend", mistakes);
     let watching = part::single(parts, "monitor", mistakes);
@@ -96,6 +98,7 @@ fn assemble(
 
     checks::admin(&admin, mistakes);
     checks::log(&log, mistakes);
+    telemetry::check(&otlp, &trace, mistakes);
     limits::check(&bounds, mistakes);
     checks::backend(&backend, mistakes);
     tcp::check(&sockets, mistakes);
@@ -116,6 +119,8 @@ fn assemble(
     Config {
         admin: admin.value,
         log: log.value,
+        otlp: otlp.value,
+        trace: trace.value,
         limits: bounds.value,
         backend: backend.value,
         tcp: sockets.value,

@@ -6,6 +6,7 @@ use crate::{
     config::{self, Config, Limits},
     metrics::{CountedByFilters, Metrics},
     session::login::ProcessKey,
+    telemetry::{Telemetry, Tracing},
 };
 use arc_swap::{ArcSwap, ArcSwapOption};
 use chain::Topology;
@@ -25,6 +26,9 @@ pub(crate) struct Live {
     pub(super) key: Arc<ProcessKey>,
     pub(super) settings: Arc<ArcSwap<config::Backend>>,
     pub(super) tells_statement: Arc<AtomicBool>,
+    pub(super) tracing: Option<Arc<Tracing>>,
+    /// Each filter's time is told.
+    pub(super) times_filters: bool,
     world: ArcSwapOption<World>,
     /// Listeners that are closed and whose sessions go on.
     parted: Mutex<Vec<Arc<Door>>>,
@@ -40,9 +44,9 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    pub(super) fn new(config: &Config) -> Arc<Self> {
+    pub(super) fn new(config: &Config, telemetry: &Telemetry) -> Arc<Self> {
         let counted = CountedByFilters::default();
-        let metrics = Metrics::new(counted.clone());
+        let metrics = Metrics::new(counted.clone(), &telemetry.spans());
         let health = Health::of_nothing(&metrics.health);
         let nothing = Fleet::new(Vec::new(), Vec::new(), health, Arc::new(Topology::default()));
         let backends = Arc::new(Backends::new(nothing));
@@ -56,6 +60,8 @@ impl Live {
             key: Arc::default(),
             settings,
             tells_statement: Arc::default(),
+            tracing: telemetry.tracing(),
+            times_filters: telemetry.times_filters(),
             world: ArcSwapOption::empty(),
             parted: Mutex::default(),
             next_server: AtomicU32::new(1),
@@ -137,6 +143,7 @@ impl Live {
 
     /// Closes idle connections that are not to be used any more, and forgets servers that have left.
     pub(super) async fn tidy(&self) {
+        self.metrics.turn(std::time::Instant::now());
         for link in self.backends.all().flat_map(|backend| backend.tidy()) {
             link.quit().await;
         }

@@ -279,7 +279,10 @@ impl Making<'_> {
             return before;
         }
         Arc::new(Shared {
-            chain: chain.clone(),
+            chain: match self.live.times_filters {
+                true => chain.clone().timed(),
+                false => chain.clone(),
+            },
             backends: self.live.backends.clone(),
             settings: self.live.settings.clone(),
             sessions: self.live.common.ids.clone(),
@@ -298,6 +301,7 @@ impl Making<'_> {
             max_command: usize::try_from(limits.max_allowed_packet).unwrap_or(usize::MAX),
             max_statements: limits.max_prepared_statements,
             wait_timeout: limits.wait_timeout,
+            tracing: self.live.tracing.clone(),
             slow: self.world.slow.clone(),
             draining: self.live.common.draining.clone(),
         }
