@@ -58,6 +58,7 @@ pub(crate) struct SessionCommands {
     schema: Option<Option<Bytes>>,
     generation: u32,
     schemaless: bool,
+    nowhere: bool,
     /// What the dispatcher has last heard of whether the session is tied.
     told: bool,
     pending: Option<Pending>,
@@ -82,9 +83,6 @@ struct Outcome {
     /// The beginning of the reply.
     head: Vec<u8>,
 }
-
-/// What ties a session that has something on one connection alone, for people.
-pub(crate) const LOCAL: &str = "a user variable of one connection";
 
 /// A header and the first packet of a reply to COM_STMT_PREPARE.
 const HEAD: usize = HEADER_LEN + 13;
@@ -170,6 +168,7 @@ impl SessionCommands {
             schema: None,
             generation: 0,
             schemaless: false,
+            nowhere: false,
             told: false,
             pending: None,
             predicting: memory.map(Predicting::new),
@@ -277,7 +276,7 @@ impl SessionCommands {
             Some((target, cause.name()))
         // A transaction cannot be left for what is elsewhere.
         } else if plan.names_local || begins {
-            self.local_at.as_ref().map(|target| (target, LOCAL))
+            self.local_at.as_ref().map(|target| (target, Tied::USER_VARIABLE))
         } else if needs.last_write && self.last_write_lost {
             let text = "the connection with the last insert id was lost";
             return Err(Error::backend(text));
@@ -288,7 +287,8 @@ impl SessionCommands {
         } else {
             None
         };
-        let pin = pin.map(|(target, cause)| Pin { target: target.clone(), cause });
+        let soft = self.ties.is_empty() && !plan.names_local && !begins;
+        let pin = pin.map(|(target, cause)| Pin { target: target.clone(), cause, soft });
         if let Some(pin) = pin {
             command.note(pin);
         }
@@ -326,7 +326,8 @@ impl SessionCommands {
             let (entries, generation, schemaless) =
                 (self.log.snapshot(), self.generation, self.schemaless);
             let state = self.log.state();
-            command.note(SessionLog { entries, this, generation, schemaless, state });
+            let nowhere = self.nowhere;
+            command.note(SessionLog { entries, this, generation, schemaless, nowhere, state });
         }
         if let Some(tied) = self.tied(plan) {
             command.note(tied);
@@ -338,7 +339,7 @@ impl SessionCommands {
     fn tied(&mut self, plan: &Plan) -> Option<Tied> {
         let before = match self.ties.get() {
             Some((_, cause)) => Some(cause.name()),
-            None => self.local_at.as_ref().map(|_| LOCAL),
+            None => self.local_at.as_ref().map(|_| Tied::USER_VARIABLE),
         };
         let by = plan.ties().or(before);
         let ends = self.local_at.is_none() && self.ties.end_with(plan);

@@ -5,7 +5,7 @@ mod succession;
 use crate::{
     Layer, Registry, Stack,
     counters::Family,
-    facts::{Fact, FastForward, Target},
+    facts::{Fact, FastForward, SessionLog, Target},
     registry::{Built, Entry, Part, Want},
     settings::{Mistake, Mistakes, Settings, suggest},
     timed::Timed,
@@ -24,6 +24,7 @@ pub struct Chain {
     session: Vec<Entered>,
     backend: Vec<Entered>,
     given: BTreeSet<&'static str>,
+    shares: bool,
     /// Each filter's work is a span of its own.
     timed: bool,
     /// Shared with the chains whose sessions can stay with it.
@@ -57,7 +58,8 @@ impl Chain {
     /// Builds the chain that a `[chain.NAME]` table describes. Everything that is wrong with it is
     /// noted in `mistakes`; then the chain is not to be used.
     pub fn new(settings: &Settings, registry: &Registry, mistakes: &mut Mistakes) -> Self {
-        settings.allow_keys(&["session", "backend"], mistakes);
+        settings.allow_keys(&["session", "backend", "multiplex"], mistakes);
+        let shares = settings.flag("multiplex", mistakes).unwrap_or(false);
         let before = mistakes.len();
         let mut builder = Builder::new(registry, mistakes);
         let session = builder.list(settings, "session", Part::Session);
@@ -69,14 +71,14 @@ impl Chain {
         let backend = builder.list(settings, "backend", Part::Backend);
         builder.check_wants();
         let given = builder.known;
-        Self {
-            name: Arc::default(),
-            session,
-            backend,
-            given,
-            timed: false,
-            identity: Arc::default(),
+        if shares && !given.contains(SessionLog::NAME) && mistakes.len() == before {
+            let text = "connections cannot be shared where nobody knows what sessions set there";
+            let hint = "put { use = \"session-commands\" } into the chain's `session` list and { use \
+                        = \"catch-up\" } into `backend`, or leave `multiplex` out";
+            mistakes.push(settings.mistake_at("multiplex", text).hint(hint));
         }
+        let (name, identity) = (Arc::default(), Arc::default());
+        Self { name, session, backend, given, shares, timed: false, identity }
     }
 
     /// As [`Self::new`], from the table's text. The dispatcher's need is not checked: tests put a
@@ -90,8 +92,8 @@ impl Chain {
         builder.check_wants();
         let given = builder.known;
         let identity = Arc::default();
-        let name = Arc::default();
-        mistakes.into_result(Some(Self { name, session, backend, given, timed: false, identity }))
+        let (shares, timed, name) = (false, false, Arc::default());
+        mistakes.into_result(Some(Self { name, session, backend, given, shares, timed, identity }))
     }
 
     /// The same chain under its name.
@@ -127,6 +129,11 @@ impl Chain {
     /// Whether one of its filters attaches the fact of that name.
     pub fn gives(&self, fact: &str) -> bool {
         self.given.contains(fact)
+    }
+
+    /// Whether its sessions share their connections: between two commands, each is in the pool.
+    pub fn shares(&self) -> bool {
+        self.shares
     }
 
     /// Whether it only chooses a server and hands the session over.

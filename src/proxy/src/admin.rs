@@ -51,6 +51,7 @@ pub(crate) struct Facts {
     pub(crate) started: Instant,
     /// Locked while servers are asked for `/ready`.
     pub(crate) asking: Mutex<()>,
+    /// Who is logged in.
     pub(crate) ids: Arc<Sessions>,
     pub(crate) roll: Arc<Roll>,
     pub(crate) digests: Option<Arc<Digests>>,
@@ -131,6 +132,7 @@ pub(crate) async fn serve(
 async fn metrics(
     State(facts): State<Arc<Facts>>,
 ) -> ([(axum::http::HeaderName, &'static str); 1], String) {
+    facts.metrics.pinned(&facts.ids.pins());
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([(CONTENT_TYPE, kind)], facts.metrics.scrape(&facts.backends))
 }

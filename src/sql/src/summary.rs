@@ -87,7 +87,7 @@ const OBJECTS: &[(&str, bool)] = &[
 
 impl<'a> Writer<'a> {
     fn run(&mut self) {
-        let mut first = true;
+        let (mut first, mut with) = (true, false);
         while let Some(token) = self.cursor.next_here() {
             match token.kind {
                 Kind::Open => self.levels.push(Level::default()),
@@ -95,11 +95,15 @@ impl<'a> Writer<'a> {
                 Kind::Comma if self.level().listing => self.table(),
                 Kind::Word => {
                     let word = self.cursor.of(token);
-                    let went_on = if first { self.verb(word) } else { self.later(word) };
+                    // Behind WITH there are names and parentheses, then the verb.
+                    let verb = Verb::of(word);
+                    let begins = first || with && self.levels.len() == 1 && changes_or_reads(verb);
+                    let went_on = if begins { self.verb(word) } else { self.later(word) };
                     if !went_on {
                         return;
                     }
-                    first &= Verb::of(word) == Verb::With;
+                    with = verb == Verb::With && first || with && !begins;
+                    first = false;
                 }
                 _ => {}
             }
@@ -243,6 +247,10 @@ impl<'a> Writer<'a> {
     }
 }
 
+fn changes_or_reads(verb: Verb) -> bool {
+    matches!(verb, Verb::Select | Verb::Insert | Verb::Replace | Verb::Update | Verb::Delete)
+}
+
 /// A name without its quotes.
 fn plain(name: &[u8], kind: Kind) -> String {
     let name = String::from_utf8_lossy(name);
@@ -272,6 +280,10 @@ mod tests {
             ("DELETE a, b FROM t JOIN a", "DELETE t a"),
             ("SELECT * FROM (SELECT 1 FROM x) y, z FOR UPDATE", "SELECT SELECT x z"),
             ("WITH q AS (SELECT 1) SELECT * FROM q", "SELECT SELECT q"),
+            (
+                "WITH q AS (SELECT 1), r(a) AS (SELECT 2) UPDATE t, q SET b = 1",
+                "SELECT SELECT UPDATE t q",
+            ),
             ("CREATE TEMPORARY TABLE IF NOT EXISTS t (a INT)", "CREATE TABLE t"),
             ("CREATE USER 'u'@'%' IDENTIFIED BY 'secret'", "CREATE USER"),
             ("ALTER USER u IDENTIFIED BY 'secret'", "ALTER USER"),

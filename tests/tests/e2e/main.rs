@@ -46,6 +46,7 @@ mod left_behind;
 mod limits;
 mod login;
 mod memory;
+mod multiplex;
 mod observe;
 mod pipelining;
 mod plugins;

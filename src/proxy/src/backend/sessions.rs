@@ -4,7 +4,7 @@ use super::{Backend, gate::Gate, ids::spell, noted::Noted, tally::Tally};
 use crate::config::Account;
 use arc_swap::ArcSwap;
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU32, Ordering::Relaxed},
@@ -49,6 +49,8 @@ struct Place {
     leases: Vec<Arc<Lease>>,
     /// Gone once the session has been ended.
     end: Option<oneshot::Sender<()>>,
+    /// Why it keeps a connection between two commands, if it does although it shares them.
+    pin: Option<&'static str>,
 }
 
 /// A server's connection while a session has it.
@@ -87,7 +89,7 @@ impl Sessions {
     /// Makes a session known that logs in to servers as `account`.
     pub(crate) fn register(self: &Arc<Self>, id: u32, account: Account) -> Registered {
         let (sender, ended) = oneshot::channel();
-        let place = Place { leases: Vec::new(), end: Some(sender) };
+        let place = Place { leases: Vec::new(), end: Some(sender), pin: None };
         let entry = Arc::new(Entry {
             account: ArcSwap::from_pointee(account),
             killed: AtomicBool::new(false),
@@ -102,6 +104,15 @@ impl Sessions {
     /// The session with that id.
     pub(crate) fn find(&self, id: u32) -> Option<Arc<Entry>> {
         self.lock().get(&id).cloned()
+    }
+
+    /// How many sessions keep a connection between two commands, by the cause.
+    pub(crate) fn pins(&self) -> BTreeMap<&'static str, u32> {
+        let mut pins = BTreeMap::new();
+        for cause in self.lock().values().filter_map(|entry| entry.pin()) {
+            *pins.entry(cause).or_default() += 1;
+        }
+        pins
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u32, Arc<Entry>>> {
@@ -166,6 +177,16 @@ impl Entry {
     /// All its connections; the one used last is the last.
     pub(crate) fn leases(&self) -> Vec<Arc<Lease>> {
         self.lock().leases.clone()
+    }
+
+    /// Notes why the session keeps a connection between two commands.
+    pub(crate) fn note_pin(&self, cause: Option<&'static str>) {
+        self.lock().pin = cause;
+    }
+
+    /// Why the session keeps a connection between two commands.
+    pub(crate) fn pin(&self) -> Option<&'static str> {
+        self.lock().pin
     }
 
     /// Ends the session if it still has no connection.

@@ -68,7 +68,7 @@ fn a_command_s_span_says_what_was_done_for_it(cluster: &Cluster) -> Result<()> {
         ensure!(hex(&span.trace_id) == TRACE && hex(&span.parent_span_id) == PARENT, "{span:?}");
         ensure!(span.name == "SELECT information_schema.TABLES", "{span:?}");
         let system = if cluster.vendor == Vendor::MariaDb { "mariadb" } else { "mysql" };
-        let digest = "SELECT ?,@@port FROM information_schema.TABLES WHERE TABLE_NAME=?";
+        let digest = "SELECT ?,@@port FROM information_schema.TABLES WHERE TABLE_NAME = ?";
         let common = [
             ("db.system.name", system),
             ("db.query.summary", "SELECT information_schema.TABLES"),
