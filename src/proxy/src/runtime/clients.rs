@@ -163,6 +163,11 @@ async fn session(arrived: Arrived, mut place: Place, common: Arc<Common>) {
             ended
         }
     };
+    over(client, id, peer, ended).await;
+}
+
+/// Closes the connection of a client whose session has ended, where it is still open.
+async fn over(mut client: Client, id: u32, peer: Peer, ended: Ended) {
     match &ended {
         Ended::Client(error) | Ended::Backend(error) => {
             tracing::debug!(session = id, %peer, %error, "session ended");
