@@ -273,20 +273,33 @@ impl SessionCommands {
             )
         });
         let begins = found.is_some_and(|found| matches!(found.class, Class::Begin { .. }));
-        let pin = if let Some((target, cause)) = self.ties.get() {
-            Some((target, cause.name()))
-        // A transaction cannot be left for what is elsewhere.
-        } else if plan.names_local || begins {
-            self.local_at.as_ref().map(|target| (target, LOCAL))
-        } else if needs.last_write && self.last_write_lost {
-            let text = "the connection with the last insert id was lost";
-            return Err(Error::backend(text));
-        } else if needs.last_write {
-            self.last_write.as_ref().map(|target| (target, "the last insert id"))
-        } else if needs.last_used {
-            self.last.as_ref().map(|target| (target, "what the last statement has left"))
-        } else {
-            None
+        let left = match needs {
+            _ if needs.last_write && self.last_write_lost => {
+                let text = "the connection with the last insert id was lost";
+                return Err(Error::backend(text));
+            }
+            _ if needs.last_write => self.last_write.as_ref().map(|it| (it, "the last insert id")),
+            _ if needs.last_used => {
+                self.last.as_ref().map(|it| (it, "what the last statement has left"))
+            }
+            _ => None,
+        };
+        // What is on one connection alone is all on the same one, and a transaction cannot be left
+        // for it.
+        let joins = plan.names_local || begins || !plan.local.is_empty();
+        let local = self.local_at.as_ref().filter(|_| joins);
+        let pin = match (self.ties.get(), local, left) {
+            (Some((target, cause)), ..) => Some((target, cause.name())),
+            (None, Some(local), Some((left, cause))) if local.server.id != left.server.id => {
+                let (there, here) = (&local.server.name, &left.server.name);
+                let text = format!(
+                    "this statement needs {LOCAL}, which is on {there}, and {cause}, which is on \
+                     {here}"
+                );
+                return Err(Error::filter(text).with_code(code::PINNED_ELSEWHERE, *b"HY000"));
+            }
+            (None, Some(local), _) => Some((local, LOCAL)),
+            (None, None, left) => left,
         };
         let pin = pin.map(|(target, cause)| Pin { target: target.clone(), cause });
         if let Some(pin) = pin {
