@@ -6,11 +6,13 @@
 //! | [`throwaway`] | a server of a test's own, to be killed, stopped, or left without disk |
 //! | [`proxy`] | one Towpath process with a configuration of its own |
 //! | [`relay`] | a relay that notes what passes, and cuts at a chosen byte |
+//! | [`otlp`] | a collector of traces and metrics |
 //! | [`noise`] | random byte strings, and conversations with mistakes in them |
 //! | [`held`] | what a process holds, to be compared with what it held before |
 //! | [`client`] | a client that keeps every byte it received |
 //! | [`transcript`] | one script directly and through the proxy, compared byte for byte |
 //! | [`scripted`] | a server that says what a test wants it to say |
+//! | [`twin`] | random sessions directly and through the proxy, compared byte for byte |
 //! | [`program`] | command lines (`mariadb`, `mysql`, `sysbench`, Python) with a time limit |
 //! | [`skip`] | tests that cannot run here say so |
 //!
@@ -20,6 +22,7 @@ pub mod client;
 pub mod cluster;
 pub mod held;
 pub mod noise;
+pub mod otlp;
 pub mod program;
 pub mod proxy;
 pub mod relay;
@@ -27,11 +30,13 @@ pub mod scripted;
 pub mod skip;
 pub mod throwaway;
 pub mod transcript;
+pub mod twin;
 pub mod wait;
 
 pub use client::{Client, Login};
 pub use cluster::{Cluster, Schema, Vendor};
 pub use held::Held;
+pub use otlp::Collector;
 pub use proxy::{Proxy, Setup};
 pub use relay::{Cut, Relay};
 pub use scripted::{Say, Scripted};

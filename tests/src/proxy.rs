@@ -223,6 +223,42 @@ impl Proxy {
         Ok((status.parse()?, body.to_owned()))
     }
 
+    /// Its configuration.
+    pub fn config(&self) -> PathBuf {
+        self.file("towpath.toml")
+    }
+
+    /// Changes its configuration: another file takes the place of the one that was.
+    pub fn edit(&self, change: impl FnOnce(String) -> String) -> Result<()> {
+        let new = self.file("towpath.toml.new");
+        std::fs::write(&new, change(std::fs::read_to_string(self.config())?))?;
+        Ok(std::fs::rename(new, self.config())?)
+    }
+
+    /// Has it read its configuration again; an error with the answer if it does not use it.
+    pub fn reload(&self) -> Result<String> {
+        match self.post("/reload", "{}")? {
+            (200, body) => Ok(body),
+            (status, body) => bail!("/reload: {status} {body}"),
+        }
+    }
+
+    /// Starts another process that takes over from this one, and waits until this one has ended.
+    pub fn taken_over(&mut self) -> Result<ExitStatus> {
+        let file = File::options().append(true).open(&self.log)?;
+        let next = Command::new(executable()?)
+            .args(["run", "--take-over"])
+            .arg(self.config())
+            .env("NO_COLOR", "1")
+            .stdin(Stdio::null())
+            .stdout(file.try_clone()?)
+            .stderr(file)
+            .spawn()?;
+        let ended = self.ended();
+        self.child = Some(next);
+        ended
+    }
+
     /// Sends a signal, by its name without `SIG`.
     pub fn signal(&self, name: &str) -> Result<()> {
         let sent = Command::new("kill").args(["-s", name, &self.pid().to_string()]).status()?;

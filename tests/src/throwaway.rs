@@ -69,6 +69,18 @@ impl Throwaway {
         Self::start_in(vendor, folder, None, &settings, nodes)
     }
 
+    /// A primary and two replicas that log every statement they are given, each to a file of its own
+    /// ([`Throwaway::log_file`]).
+    pub fn start_watched(vendor: Vendor) -> Result<Self> {
+        let folder = TempDir::with_prefix("towpath-srv-")?;
+        Self::start_in(vendor, folder, None, "general-log=1\ngeneral-log-file=general.log", "1 2 3")
+    }
+
+    /// The general log of one of the servers that [`Throwaway::start_watched`] has started.
+    pub fn log_file(&self, node: u32) -> PathBuf {
+        self.folder.path().join(format!("n{node}/data/general.log"))
+    }
+
     /// A server whose temporary files are on a small disk, where tables can be too
     /// (`DATA DIRECTORY`). `None` where this process may not mount one.
     pub fn start_with_small_disk(vendor: Vendor) -> Result<Option<Self>> {

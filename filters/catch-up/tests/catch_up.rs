@@ -401,6 +401,11 @@ fn few_statements_are_kept_for_sessions_to_come() {
         client.send(Command::query(session(), "SELECT 2").with(adopted(true))).unwrap();
         let closes = vec!["COM_STMT_CLOSE 7".to_owned(); closed];
         assert_eq!(seen.take(), [closes, vec!["SELECT 2".to_owned()]].concat(), "{settings}");
+        // Nobody reaches those that are kept by the server's id.
+        let guess = client.send(about(CommandCode::STMT_EXECUTE, 7, log(&[], None)));
+        let kept = closed < 2;
+        assert_eq!(guess.unwrap().end.error, kept.then_some(1243), "{settings}");
+        seen.take();
     }
 }
 

@@ -12,7 +12,7 @@ use chain::{
     Command, Error, Filter, HostgroupId, Next, Reply, Result, Server,
     balance::Balance,
     error::code,
-    facts::{Explain, FastForward, Hints, Pin, ServedBy, Target},
+    facts::{Explain, FastForward, Hints, Pin, Primary, ServedBy, SessionLog, Target},
     wire::command::CommandCode,
 };
 use choose::{Decision, Wanted};
@@ -49,7 +49,12 @@ impl Filter for Route {
         let measured = self.shared.choice.balance() == Balance::LowestLatency
             && matches!(command.code(), CommandCode::QUERY | CommandCode::STMT_EXECUTE);
         let started = measured.then(Instant::now);
-        let reply = next.run(command.with(decision.target)).await?;
+        let primary = self.shared.primary_behind(&command, &decision.target);
+        let mut command = command.with(decision.target);
+        if let Some(primary) = primary {
+            command.note(primary);
+        }
+        let reply = next.run(command).await?;
         if let Some(ServedBy(target)) = reply.fact() {
             if let Some(started) = started {
                 target.server.load.note_latency(started.elapsed());
@@ -283,6 +288,12 @@ impl Shared {
             pin.cause, server.name
         );
         Err(Error::filter(text).with_code(code::PINNED_ELSEWHERE, *b"HY000"))
+    }
+
+    /// Where a session with a state may go with what this replica cannot give it yet.
+    fn primary_behind(&self, command: &Command, target: &Target) -> Option<Primary> {
+        command.fact::<SessionLog>().filter(|log| !log.entries.is_empty())?;
+        self.primary_of(target.hostgroup).map(Primary)
     }
 
     /// How far behind the server may be: as the command's hint says, else as configured.

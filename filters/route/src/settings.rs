@@ -318,6 +318,16 @@ impl Shared {
         cluster.map(|cluster| Pair { primary: cluster.writer, replicas: cluster.reader })
     }
 
+    /// The hostgroup of the primary of these replicas, where the settings say so and no cluster does.
+    pub(crate) fn primary_of(&self, replicas: HostgroupId) -> Option<HostgroupId> {
+        match &self.rule {
+            Rule::Split(Split { groups: Groups::These(pair), .. }) => {
+                (pair.replicas == replicas).then_some(pair.primary)
+            }
+            _ => None,
+        }
+    }
+
     /// Why there is no [`Self::pair`], for people.
     pub(crate) fn no_pair(&self, session: &Session) -> String {
         match &self.rule {

@@ -12,10 +12,10 @@ use chain::{
     command::Asker,
     facts::{Explain, RuleVerdict, Statement},
     lend::Lend,
+    live::Current,
     stack::Calling,
 };
 use std::{
-    sync::Arc,
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -29,7 +29,7 @@ use wire::{
 
 /// Asks the rules about each command of a client's.
 pub(crate) struct Rules {
-    set: Arc<RuleSet>,
+    set: Current<RuleSet>,
     seat: Seat,
     below: Lend<Stack>,
 }
@@ -70,11 +70,14 @@ impl Kind {
 }
 
 impl Rules {
-    pub(crate) fn new(set: Arc<RuleSet>, below: Stack) -> Self {
+    pub(crate) fn new(set: Current<RuleSet>, below: Stack) -> Self {
         Self { set, seat: Seat::new(), below: Lend::new(below) }
     }
 
     fn decide(&mut self, command: &Command, kind: Kind) -> Option<Outcome> {
+        if self.set.renew(command.session()) {
+            self.seat.ask_anew();
+        }
         let asked = Asked {
             session: command.session(),
             statement: command.fact(),
@@ -82,10 +85,10 @@ impl Rules {
             explain: command.fact(),
         };
         if kind != Kind::Companion {
-            return self.set.decide(asked, &mut self.seat);
+            return self.set.get().decide(asked, &mut self.seat);
         }
         let next = self.seat.next_flag;
-        let outcome = self.set.decide(asked, &mut self.seat);
+        let outcome = self.set.get().decide(asked, &mut self.seat);
         self.seat.next_flag = next;
         outcome.map(|Outcome { verdict, .. }| {
             let RuleVerdict { rules, hostgroup, .. } = verdict;

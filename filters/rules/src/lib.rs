@@ -26,6 +26,7 @@ use chain::{
     FilterFactory, Layer, Stack,
     counters::Family,
     facts::{Fact, RuleVerdict, Statement},
+    live::Live,
     registry::{IntoLayer, Want},
     settings::{Mistakes, Settings},
 };
@@ -33,7 +34,6 @@ use row::{FastRoute, Row};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use set::RuleSet;
-use std::sync::Arc;
 use tower::BoxError;
 
 /// The filter's name.
@@ -113,9 +113,11 @@ impl FilterFactory for Factory {
 
     fn build(config: Config) -> Result<impl IntoLayer, BoxError> {
         let Loaded { set, hits, .. } = config.loaded.ok_or("no rules were read")?;
-        let set = Arc::new(set);
-        let layer =
-            tower::layer::layer_fn(move |below: Stack| filter::Rules::new(set.clone(), below));
-        Ok(Layer::new(layer).counting([hits]))
+        let live = Live::new(set);
+        let sessions = live.clone();
+        let layer = tower::layer::layer_fn(move |below: Stack| {
+            filter::Rules::new(sessions.current(), below)
+        });
+        Ok(Layer::new(layer).counting([hits]).live(&live, RuleSet::hand_on_hits))
     }
 }

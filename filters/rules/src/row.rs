@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// One rule. A predicate that is left out is true; of the actions, those that are named overwrite
 /// what rules before have decided.
-#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Row {
     /// The rule's place in the order; each has its own.
@@ -98,7 +98,7 @@ pub(crate) struct Row {
 }
 
 /// `attributes`, as it is written.
-#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum WrittenAttributes {
     /// JSON, as in ProxySQL.
@@ -108,7 +108,7 @@ pub(crate) enum WrittenAttributes {
 }
 
 /// What else a rule can do.
-#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Attributes {
     /// One of these is chosen by weight and becomes the label, in place of `flagOUT`.
@@ -120,7 +120,7 @@ pub(crate) struct Attributes {
 }
 
 /// One of several labels.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WeightedFlag {
     /// The label.
@@ -131,7 +131,7 @@ pub(crate) struct WeightedFlag {
 
 /// One line of `mysql_query_rules_fast_routing`: where commands go that no rule with `apply` has
 /// matched.
-#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FastRoute {
     /// The user, exactly.

@@ -105,6 +105,19 @@ impl RuleSet {
         Self { rules, by_flag, hashes, digests, texts, textless, fast_routing, iterations, scratch }
     }
 
+    /// Rules that are what they were keep their hits.
+    pub(crate) fn hand_on_hits(older: &Self, newer: &Self) {
+        for rule in &newer.rules {
+            // By their ids, in that order.
+            let same = older.rules.binary_search_by_key(&rule.id, |older| older.id);
+            if let Ok(at) = same
+                && older.rules[at].row == rule.row
+            {
+                rule.hits.add(older.rules[at].hits.get());
+            }
+        }
+    }
+
     /// The rules whose predicates about the session hold.
     pub(crate) fn eligible(&self, session: &Session) -> Bits {
         Bits::of(&self.rules, |rule| rule.session.hold(session))

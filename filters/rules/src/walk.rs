@@ -45,6 +45,11 @@ impl Seat {
     pub(crate) fn new() -> Self {
         Self { next_flag: 0, eligible: None, random: fastrand::Rng::new() }
     }
+
+    /// The rules are others now.
+    pub(crate) fn ask_anew(&mut self) {
+        self.eligible = None;
+    }
 }
 
 impl RuleSet {

@@ -106,7 +106,7 @@ impl Choice {
 /// Where no server takes work, the one that is closest to taking it. `None` if there is none with a
 /// weight.
 pub fn nearest(group: &Hostgroup) -> Option<&Arc<Server>> {
-    let weighty = group.servers.iter().filter(|server| server.weight > 0);
+    let weighty = group.servers.iter().filter(|server| server.weight() > 0);
     weighty.min_by_key(|server| {
         let standing = &server.standing;
         (!standing.is_member(), standing.state(), standing.lag())
@@ -115,7 +115,7 @@ pub fn nearest(group: &Hostgroup) -> Option<&Arc<Server>> {
 
 /// Whether a server may be chosen for work that bears a lag of at most `max_lag`.
 pub fn takes(server: &Server, max_lag: Option<Duration>) -> bool {
-    server.weight > 0 && server.standing.takes(max_lag)
+    server.weight() > 0 && server.standing.takes(max_lag)
 }
 
 /// Two that are drawn by lot, in their order.
@@ -144,7 +144,7 @@ fn less_used<'a>(
         std::cmp::Ordering::Equal => {
             let shares = match holds {
                 Holds::Session => (1, 1),
-                Holds::Command => (u64::from(one.weight), u64::from(other.weight)),
+                Holds::Command => (u64::from(one.weight()), u64::from(other.weight())),
             };
             if u64::from(turn) % (shares.0 + shares.1) < shares.0 { one } else { other }
         }
@@ -156,15 +156,16 @@ fn at_weight<'a>(
     servers: &[&'a Arc<Server>],
     place: impl FnOnce(u64) -> u64,
 ) -> Option<&'a Arc<Server>> {
-    let total: u64 = servers.iter().map(|server| u64::from(server.weight)).sum();
+    let total: u64 = servers.iter().map(|server| u64::from(server.weight())).sum();
     let mut place = if total > 0 { place(total) } else { return None };
     let server = servers.iter().find(|server| {
-        let weight = u64::from(server.weight);
+        let weight = u64::from(server.weight());
         let here = place < weight;
         place = place.saturating_sub(weight);
         here
     });
-    server.copied()
+    // A weight that has changed meanwhile may leave the place beyond all of them.
+    server.or(servers.last()).copied()
 }
 
 /// What has not been measured comes first.
@@ -180,5 +181,5 @@ fn soonest<'a>(servers: &[&'a Arc<Server>], turn: u32) -> Option<&'a Arc<Server>
 
 /// `uses` in proportion to the server's weight, in thousandths.
 fn weighted(server: &Server, uses: u32) -> u64 {
-    u64::from(uses) * 1000 / u64::from(server.weight.max(1))
+    u64::from(uses) * 1000 / u64::from(server.weight().max(1))
 }

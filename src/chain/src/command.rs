@@ -6,7 +6,11 @@ use crate::{
 };
 use bytes::{BufMut, Bytes, BytesMut};
 use sql::Verb;
-use std::{fmt, sync::OnceLock};
+use std::{
+    any::Any,
+    fmt,
+    sync::{Arc, OnceLock},
+};
 use wire::{
     command::{CommandCode, Query},
     packet::{Message, put_packet},
@@ -22,7 +26,11 @@ struct Inner {
     session: Session,
     facts: Facts,
     verb: OnceLock<Verb>,
+    trail: Option<Trail>,
 }
+
+/// What is noted of a client's command, by whoever does something for it.
+type Trail = Arc<dyn Any + Send + Sync>;
 
 /// Who asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,12 +76,17 @@ impl Command {
         code: CommandCode,
         payload: impl AsRef<[u8]>,
     ) -> Self {
-        Self::new(self.0.session.clone(), code, payload).asked_by(Asker::Filter(filter))
+        self.aside_of(Self::new(self.0.session.clone(), code, payload), filter)
     }
 
     /// A text query of `filter`'s own, in the same session. Facts stay with the original.
     pub fn aside_query(&self, filter: &'static str, sql: impl AsRef<[u8]>) -> Self {
-        Self::query(self.0.session.clone(), sql).asked_by(Asker::Filter(filter))
+        self.aside_of(Self::query(self.0.session.clone(), sql), filter)
+    }
+
+    fn aside_of(&self, mut made: Self, filter: &'static str) -> Self {
+        made.0.trail = self.0.trail.clone();
+        made.asked_by(Asker::Filter(filter))
     }
 
     /// The same bytes once more, asked by `filter` in `session`. Facts stay with the original.
@@ -90,7 +103,8 @@ impl Command {
     fn of(session: Session, code: CommandCode, form: Form) -> Self {
         let facts = Facts::default();
         let verb = OnceLock::new();
-        Self(Box::new(Inner { code, form, asker: Asker::Client, session, facts, verb }))
+        let (asker, trail) = (Asker::Client, None);
+        Self(Box::new(Inner { code, form, asker, session, facts, verb, trail }))
     }
 
     /// Attaches a fact for the filters below, replacing one of the same type.
@@ -107,6 +121,19 @@ impl Command {
     /// What a filter above has found out.
     pub fn fact<F: Fact>(&self) -> Option<&F> {
         self.0.facts.get()
+    }
+
+    /// Leaves a trail: whoever does something for this command, or for one that a filter asks on
+    /// its behalf ([`Self::aside`]), finds it there. A [`copy`](Self::copy) has none.
+    #[must_use]
+    pub fn trailing(mut self, trail: Arc<dyn Any + Send + Sync>) -> Self {
+        self.0.trail = Some(trail);
+        self
+    }
+
+    /// The trail that it leaves, if it is a `T`. `None` for most commands.
+    pub fn trail<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        Arc::downcast(self.0.trail.clone()?).ok()
     }
 
     /// Takes a fact off again, for whoever it was meant for.

@@ -1,21 +1,41 @@
 //! A chain: two lists of filters, checked, and the stacks made of it.
 
+mod succession;
+
 use crate::{
     Layer, Registry, Stack,
     counters::Family,
     facts::{Fact, FastForward, Target},
-    registry::{Entry, Part, Want},
+    registry::{Built, Entry, Part, Want},
     settings::{Mistake, Mistakes, Settings, suggest},
+    timed::Timed,
 };
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+};
 use tower::Layer as _;
 
 /// A configured chain. The first filter of a list is the first to see a command.
 #[derive(Clone, Debug)]
 pub struct Chain {
-    session: Vec<Layer>,
-    backend: Vec<Layer>,
+    session: Vec<Entered>,
+    backend: Vec<Entered>,
     given: BTreeSet<&'static str>,
+    /// Each filter's work is a span of its own.
+    timed: bool,
+    /// Shared with the chains whose sessions can stay with it.
+    identity: Arc<()>,
+}
+
+/// One filter of a chain.
+#[derive(Clone, Debug)]
+struct Entered {
+    name: String,
+    /// Of its settings, and of the files that they name.
+    print: u64,
+    layer: Layer,
 }
 
 /// What the dispatcher below the session filters reads, as any filter would.
@@ -37,7 +57,7 @@ impl Chain {
         let backend = builder.list(settings, "backend", Part::Backend);
         builder.check_wants();
         let given = builder.known;
-        Self { session, backend, given }
+        Self { session, backend, timed: false, given, identity: Arc::default() }
     }
 
     /// As [`Self::new`], from the table's text. The dispatcher's need is not checked: tests put a
@@ -50,7 +70,15 @@ impl Chain {
         let backend = builder.list(&settings, "backend", Part::Backend);
         builder.check_wants();
         let given = builder.known;
-        mistakes.into_result(Some(Self { session, backend, given }))
+        let identity = Arc::default();
+        mistakes.into_result(Some(Self { session, backend, timed: false, given, identity }))
+    }
+
+    /// The same chain, in which each filter's work is a span of the crate `tracing` with its name,
+    /// level debug, where it happens inside of a span.
+    #[must_use]
+    pub fn timed(self) -> Self {
+        Self { timed: true, ..self }
     }
 
     /// Whether one of its filters attaches the fact of that name.
@@ -66,22 +94,36 @@ impl Chain {
 
     /// What its filters count.
     pub fn counters(&self) -> impl Iterator<Item = &Family> {
-        self.session.iter().chain(&self.backend).flat_map(Layer::counters)
+        let entered = self.session.iter().chain(&self.backend);
+        entered.flat_map(|entered| entered.layer.counters())
     }
 
     /// One session's stack, over whatever dispatches its commands to backends.
     pub fn session(&self, dispatch: Stack) -> Stack {
-        wrap(&self.session, dispatch)
+        wrap(&self.session, self.timed, dispatch)
     }
 
     /// One backend connection's stack, within one session.
     pub fn backend(&self, connection: Stack) -> Stack {
-        wrap(&self.backend, connection)
+        wrap(&self.backend, self.timed, connection)
     }
 }
 
-fn wrap(layers: &[Layer], bottom: Stack) -> Stack {
-    layers.iter().rev().fold(bottom, |inner, layer| layer.layer(inner))
+fn wrap(entered: &[Entered], timed: bool, bottom: Stack) -> Stack {
+    entered.iter().rev().fold(bottom, |inner, Entered { name, layer, .. }| match timed {
+        true => Stack::new(Timed::new(name.as_str(), layer.layer(inner))),
+        false => layer.layer(inner),
+    })
+}
+
+/// Of settings and of files that they name.
+fn print(settings: &Settings, files: &[String]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    settings.print().hash(&mut hasher);
+    for file in files {
+        std::fs::read(file).unwrap_or_default().hash(&mut hasher);
+    }
+    hasher.finish()
 }
 
 struct Builder<'a> {
@@ -103,7 +145,7 @@ impl<'a> Builder<'a> {
         Self { registry, mistakes, known: BTreeSet::new(), below, wants, wants_later }
     }
 
-    fn list(&mut self, settings: &Settings, key: &str, part: Part) -> Vec<Layer> {
+    fn list(&mut self, settings: &Settings, key: &str, part: Part) -> Vec<Entered> {
         let entries = settings.tables(key, self.mistakes);
         let layers = entries.iter().filter_map(|settings| self.filter(settings, part)).collect();
         for (_, mistake) in std::mem::take(&mut self.wants_later) {
@@ -112,7 +154,7 @@ impl<'a> Builder<'a> {
         layers
     }
 
-    fn filter(&mut self, settings: &Settings, part: Part) -> Option<Layer> {
+    fn filter(&mut self, settings: &Settings, part: Part) -> Option<Entered> {
         let Some(name) = settings.text("use", self.mistakes) else {
             if !settings.has("use") {
                 let mistake = settings.mistake("which filter? the key `use` is missing");
@@ -135,8 +177,9 @@ impl<'a> Builder<'a> {
         }
         self.wants_later.retain(|(wanted, _)| *wanted != name);
         if part == Part::Backend {
-            self.below.push(name);
+            self.below.push(name.clone());
         }
+        let files = self.mistakes.files().len();
         let built = entry.build(&settings.without("use"), self.mistakes, &self.known);
         for Want { filter, what } in built.iter().flat_map(|built| built.wants.clone()) {
             let text = format!("{what} does nothing without the filter {filter}");
@@ -145,7 +188,8 @@ impl<'a> Builder<'a> {
             self.wants_later.push((filter, mistake.hint(hint)));
         }
         self.known.extend(built.as_ref().map_or(entry.gives, |built| built.gives));
-        built.map(|built| built.layer)
+        let print = print(settings, &self.mistakes.files()[files..]);
+        built.map(|Built { layer, .. }| Entered { name, print, layer })
     }
 
     fn check_wants(&mut self) {

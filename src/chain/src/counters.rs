@@ -38,6 +38,11 @@ impl Counter {
         self.0.fetch_add(1, Relaxed);
     }
 
+    /// So many more: counted by another one before a reload.
+    pub fn add(&self, count: u64) {
+        self.0.fetch_add(count, Relaxed);
+    }
+
     /// How many there were.
     pub fn get(&self) -> u64 {
         self.0.load(Relaxed)

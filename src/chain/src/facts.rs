@@ -18,7 +18,7 @@ mod statement;
 
 pub use adopted::{Adopted, Renewal};
 pub use affinity::{Affinity, StickyMode, key_hash};
-pub use catching_up::{Answers, Careful, Preamble, Unprepared};
+pub use catching_up::{Answers, Careful, Preamble, Primary, Unprepared};
 pub use executed::Executed;
 pub use explain::{Explain, Note};
 pub use forward::{FastForward, Forwarding, StatementIds};

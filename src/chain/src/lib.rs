@@ -81,6 +81,7 @@ pub mod facts;
 pub mod filter;
 pub mod handover;
 pub mod lend;
+pub mod live;
 pub mod registry;
 pub mod reply;
 pub mod retry;
@@ -88,6 +89,7 @@ pub mod session;
 pub mod settings;
 pub mod stack;
 pub mod testing;
+mod timed;
 pub mod topology;
 
 pub use body::{Body, End, Frame, Upload};

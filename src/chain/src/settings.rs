@@ -43,6 +43,7 @@ use serde_json::Value as Json;
 use source::Source;
 use std::{
     fmt,
+    hash::{DefaultHasher, Hash, Hasher},
     ops::Range,
     path::{Path, PathBuf},
     sync::Arc,
@@ -201,6 +202,13 @@ impl Settings {
             table.remove(key);
         }
         rest
+    }
+
+    /// The same for tables that say the same, wherever they stand; for this process alone.
+    pub(crate) fn print(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.node.value.hash(&mut hasher);
+        hasher.finish()
     }
 
     /// A mistake about this table as a whole.

@@ -7,6 +7,7 @@ use crate::{
     Command, Reply,
     counters::Family,
     error::{Error, Result},
+    live::{Changes, Known, Live},
 };
 use std::{
     any::Any,
@@ -28,6 +29,7 @@ pub type Calling = Pin<Box<dyn Future<Output = Result<Reply>> + Send>>;
 pub struct Layer {
     wrap: Arc<dyn Fn(Stack) -> Stack + Send + Sync>,
     counters: Vec<Family>,
+    live: Option<Arc<dyn Changes>>,
 }
 
 impl Stack {
@@ -68,7 +70,7 @@ impl Layer {
         }
         let layer = layer.expect("only a layer of this type has been taken out");
         let wrap = Arc::new(move |below| Stack(Box::new(layer.layer(below))));
-        Self { wrap, counters: Vec::new() }
+        Self { wrap, counters: Vec::new(), live: None }
     }
 
     /// The same, with counters that the admin port shows.
@@ -76,6 +78,34 @@ impl Layer {
     pub fn counting(mut self, families: impl IntoIterator<Item = Family>) -> Self {
         self.counters.extend(families);
         self
+    }
+
+    /// The same, with settings that a reload changes under its sessions. `bequeath` is called with
+    /// the older ones and the newer, which no session has seen yet.
+    #[must_use]
+    pub fn live<T: Send + Sync + 'static>(mut self, live: &Live<T>, bequeath: fn(&T, &T)) -> Self {
+        self.live = Some(Arc::new(Known { live: live.clone(), bequeath }));
+        self
+    }
+
+    /// Whether `newer` can take its place under sessions that are there.
+    pub(crate) fn can_become(&self, newer: &Self) -> bool {
+        matches!((&self.live, &newer.live), (Some(live), Some(newer)) if live.fits(&**newer))
+    }
+
+    /// Hands on what is kept beyond a reload.
+    pub(crate) fn bequeath(&self, newer: &Self) {
+        if let (Some(live), Some(newer)) = (&self.live, &newer.live) {
+            live.bequeath(&**newer);
+        }
+    }
+
+    /// This layer with the settings and the counters of `newer`.
+    pub(crate) fn becoming(&self, newer: Self) -> Self {
+        if let (Some(live), Some(newer)) = (&self.live, &newer.live) {
+            live.follow(&**newer);
+        }
+        Self { counters: newer.counters, ..self.clone() }
     }
 
     /// What it counts.

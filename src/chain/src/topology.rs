@@ -51,12 +51,12 @@ pub struct Cluster {
 
 /// One member of one hostgroup.
 pub struct Server {
-    /// Unique within the process, never reused: a reload that changes a server gives it a new one.
+    /// Unique within the process, never reused. A reload keeps it for a server that has the same
+    /// hostgroup, address and name as before.
     pub id: u32,
     /// As configured: a name, or the address where none was given.
     pub name: Arc<str>,
-    /// Its share of the load; 0 is never chosen.
-    pub weight: u32,
+    weight: AtomicU32,
     /// How much it is used now.
     pub load: Load,
     /// Whether it may get new work.
@@ -130,11 +130,21 @@ impl Server {
         Self {
             id,
             name: name.into(),
-            weight,
+            weight: AtomicU32::new(weight),
             load: Load::default(),
             standing: Standing::default(),
             profile: Profile::default(),
         }
+    }
+
+    /// Its share of the load; 0 is never chosen.
+    pub fn weight(&self) -> u32 {
+        self.weight.load(Relaxed)
+    }
+
+    /// Sets its share of the load: a reload has changed it.
+    pub fn set_weight(&self, weight: u32) {
+        self.weight.store(weight, Relaxed);
     }
 }
 
@@ -207,7 +217,7 @@ impl Drop for InUse {
 
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (#{}, weight {})", self.name, self.id, self.weight)
+        write!(f, "{} (#{}, weight {})", self.name, self.id, self.weight())
     }
 }
 

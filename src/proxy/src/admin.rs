@@ -3,13 +3,16 @@
 //! `GET /metrics` is Prometheus' text format, `GET /status` and `GET /servers` JSON; `GET /live` and
 //! `GET /ready` are for whoever starts the proxy.
 
+mod drain;
 mod probes;
+mod reload;
 mod servers;
 
 use crate::{
     backend::{Backends, health::machine::state_name},
     metrics::Metrics,
-    signal::Signal,
+    reload::Reloads,
+    runtime::Live,
 };
 use axum::{
     Json, Router,
@@ -17,9 +20,8 @@ use axum::{
     http::header::CONTENT_TYPE,
     routing::{get, post},
 };
-use chain::HostgroupId;
 use serde::Serialize;
-use std::{collections::BTreeSet, net::SocketAddr, sync::Arc, time::Instant};
+use std::{net::SocketAddr, sync::Arc, time::Instant};
 use tokio::{net::TcpListener, sync::Mutex};
 use tokio_util::sync::CancellationToken;
 
@@ -27,11 +29,10 @@ use tokio_util::sync::CancellationToken;
 pub(crate) struct Facts {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) backends: Arc<Backends>,
-    pub(crate) listeners: Vec<ListenerStatus>,
+    /// The configuration in use.
+    pub(crate) live: Arc<Live>,
+    pub(crate) reloads: Arc<Reloads>,
     pub(crate) started: Instant,
-    pub(crate) draining: Arc<Signal>,
-    /// Those that sessions begin in.
-    pub(crate) hostgroups: BTreeSet<HostgroupId>,
     /// Locked while servers are asked for `/ready`.
     pub(crate) asking: Mutex<()>,
 }
@@ -74,6 +75,19 @@ struct ServerStatus {
     outstanding: u32,
 }
 
+impl Facts {
+    /// Listeners, as they are now.
+    fn listeners(&self) -> Vec<ListenerStatus> {
+        let Some(world) = self.live.world() else { return Vec::new() };
+        let all = world.doors.iter().zip(&world.config.listeners);
+        let status = all.map(|(door, listener)| ListenerStatus {
+            address: door.local.clone(),
+            chain: listener.chain.clone(),
+        });
+        status.collect()
+    }
+}
+
 /// Serves until `ended` is cancelled.
 pub(crate) async fn serve(
     listener: TcpListener,
@@ -85,6 +99,8 @@ pub(crate) async fn serve(
         .route("/status", get(status))
         .route("/live", get(probes::live))
         .route("/ready", get(probes::ready))
+        .route("/reload", post(reload::reload))
+        .route("/drain", post(drain::drain))
         .route("/servers", get(servers::all))
         .route("/servers/{name}/state", post(servers::order))
         .with_state(Arc::new(facts));
@@ -95,25 +111,15 @@ pub(crate) async fn serve(
 async fn metrics(
     State(facts): State<Arc<Facts>>,
 ) -> ([(axum::http::HeaderName, &'static str); 1], String) {
-    for backend in facts.backends.iter() {
-        let (load, gauges) = (&backend.server.load, &backend.metrics);
-        gauges.attached.set(load.attached().into());
-        gauges.outstanding.set(load.outstanding().into());
-        gauges.idle.set(i64::try_from(backend.idle()).unwrap_or(i64::MAX));
-    }
-    let tasks = tokio::runtime::Handle::current().metrics().num_alive_tasks();
-    facts.metrics.tasks.set(i64::try_from(tasks).unwrap_or(i64::MAX));
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(CONTENT_TYPE, kind)], facts.metrics.render())
+    ([(CONTENT_TYPE, kind)], facts.metrics.scrape(&facts.backends))
 }
 
 async fn status(State(facts): State<Arc<Facts>>) -> Json<Status> {
-    let mut servers: Vec<_> = facts.backends.iter().collect();
-    servers.sort_by_key(|backend| backend.server.id);
-    let servers = servers.into_iter().map(|backend| ServerStatus {
+    let servers = facts.backends.iter().map(|backend| ServerStatus {
         hostgroup: backend.hostgroup.0,
         name: backend.server.name.clone(),
-        weight: backend.server.weight,
+        weight: backend.server.weight(),
         state: state_name(backend.server.standing.state()),
         member: backend.server.standing.is_member(),
         attached: backend.server.load.attached(),
@@ -123,9 +129,9 @@ async fn status(State(facts): State<Arc<Facts>>) -> Json<Status> {
     Json(Status {
         version: env!("CARGO_PKG_VERSION"),
         uptime_seconds: facts.started.elapsed().as_secs(),
-        state: if facts.draining.is_given() { "draining" } else { "running" },
+        state: if facts.live.is_draining() { "draining" } else { "running" },
         sessions: facts.metrics.sessions.get(),
-        listeners: facts.listeners.clone(),
+        listeners: facts.listeners(),
         servers: servers.collect(),
     })
 }

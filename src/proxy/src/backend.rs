@@ -5,6 +5,7 @@ pub(crate) mod connection;
 mod deadline;
 pub(crate) mod dedicated;
 pub(crate) mod dispatch;
+mod fleet;
 mod gate;
 pub(crate) mod health;
 pub(crate) mod identity;
@@ -18,6 +19,7 @@ pub(crate) mod relay;
 mod release;
 mod schema;
 pub(crate) mod sessions;
+mod succession;
 mod tally;
 
 use crate::{
@@ -29,13 +31,13 @@ use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use chain::{HostgroupId, Server, Session, topology::ServerState};
 use connect::{ConnectError, Endpoint};
-use health::{Health, Pulse, monitor::is_dead};
+pub(crate) use fleet::{Backends, Fleet};
+use health::{Pulse, monitor::is_dead};
 use identity::attributes;
 use leash::Leashes;
 use link::Link;
 use schema::Schema;
 use std::{
-    collections::BTreeMap,
     net::IpAddr,
     sync::{
         Arc, Mutex, PoisonError,
@@ -43,17 +45,12 @@ use std::{
     },
     time::{Duration, Instant},
 };
+pub(crate) use succession::resize;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use wire::{
     attributes::Attributes, auth::NONCE_LEN, capability::Capabilities, greeting::Greeting,
     proxy_protocol::Source,
 };
-
-/// All servers, by [`Server::id`].
-pub(crate) struct Backends {
-    servers: BTreeMap<u32, Arc<Backend>>,
-    health: Arc<Health>,
-}
 
 /// One server of one hostgroup, and the connections to it that nobody uses.
 pub(crate) struct Backend {
@@ -79,6 +76,9 @@ pub(crate) struct Backend {
     /// All connections that are open.
     leashes: Arc<Leashes>,
     pulse: Pulse,
+    /// Another one has taken its place, or it has left the configuration: its connections are not
+    /// kept when nobody uses them.
+    retired: AtomicBool,
 }
 
 /// What must be equal for a session to take over another's connection: the account, and every
@@ -114,30 +114,6 @@ impl Key {
     }
 }
 
-impl Backends {
-    pub(crate) fn new(health: Arc<Health>) -> Self {
-        Self { servers: BTreeMap::new(), health }
-    }
-
-    pub(crate) fn insert(&mut self, backend: Backend) {
-        self.servers.insert(backend.server.id, Arc::new(backend));
-    }
-
-    pub(crate) fn get(&self, server: &Server) -> Option<&Arc<Backend>> {
-        self.servers.get(&server.id)
-    }
-
-    /// In the order of the configuration.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Backend>> {
-        self.servers.values()
-    }
-
-    /// Which of them can be used.
-    pub(crate) fn health(&self) -> &Arc<Health> {
-        &self.health
-    }
-}
-
 impl Backend {
     /// The server that `config` describes.
     pub(crate) fn new(
@@ -161,6 +137,7 @@ impl Backend {
             spare: Arc::new(Semaphore::new(kill::SPARE)),
             leashes,
             pulse,
+            retired: AtomicBool::new(false),
             server,
             metrics,
         })
@@ -195,6 +172,11 @@ impl Backend {
     /// Reads the certificates again, if they have changed or that is asked for.
     pub(crate) fn renew(&self, asked: bool) {
         self.endpoint.renew(asked);
+    }
+
+    /// Where it is, as configured: host and port, or a path.
+    pub(crate) fn address(&self) -> (String, Option<u16>) {
+        self.endpoint.place()
     }
 
     /// How long one attempt to connect may take.
@@ -258,7 +240,8 @@ impl Backend {
     /// Whether the server may have connections that nobody uses: it is in use.
     fn keeps_idle(&self) -> bool {
         let standing = &self.server.standing;
-        standing.is_member() && standing.state() < ServerState::OfflineSoft
+        let retired = self.retired.load(Relaxed);
+        !retired && standing.is_member() && standing.state() < ServerState::OfflineSoft
     }
 
     /// Why the server gets no new work, or that it does.

@@ -13,9 +13,11 @@ mod load;
 mod monitor;
 mod part;
 mod proxy_protocol;
+mod reload;
 mod schema;
 mod tables;
 mod tcp;
+mod telemetry;
 mod user;
 
 #[cfg(test)]
@@ -26,16 +28,21 @@ pub use cluster::Cluster;
 pub use limits::Limits;
 pub use monitor::{Monitor, MonitorTable};
 pub use proxy_protocol::{Network, ProxyProtocol};
+pub use reload::Reload;
 pub use tables::{
     Admin, AuthPlugin, Backend, ClientCertificate, Compression, Hostgroup, Listener, ListenerTls,
     ListenerTlsMode, Log, LogFormat, LoginBy, Server, ServerCompression, ServerTls, ServerTlsMode,
     ServerWord, Shutdown,
 };
 pub use tcp::Tcp;
+pub use telemetry::{Otlp, OtlpProtocol, ParentSource, QueryText, Trace, TraceLevel};
 pub use user::{Account, Require, User};
 
 use chain::{Chain, Registry, Topology, settings::Mistakes};
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 /// A configuration that was found good: passwords read, paths absolute, names resolved.
 #[derive(Debug)]
@@ -44,6 +51,10 @@ pub struct Config {
     pub admin: Admin,
     /// What is logged.
     pub log: Log,
+    /// Where traces and metrics are sent.
+    pub otlp: Otlp,
+    /// Which commands are traced.
+    pub trace: Trace,
     /// Bounds on what clients can take.
     pub limits: Limits,
     /// Connections to servers.
@@ -66,6 +77,10 @@ pub struct Config {
     pub hostgroups: Vec<Hostgroup>,
     /// By name. Every listener's chain is there.
     pub chains: BTreeMap<String, Chain>,
+    /// When the configuration is read again.
+    pub reload: Reload,
+    /// All files that it was read from but certificates.
+    pub files: Vec<PathBuf>,
 }
 
 impl Config {
@@ -98,7 +113,7 @@ impl Config {
 
     /// The servers, as filters see them.
     pub fn topology(&self) -> Topology {
-        crate::runtime::topology(self)
+        crate::runtime::alone(self)
     }
 
     /// How many of each there are, for people.

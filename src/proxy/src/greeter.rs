@@ -37,7 +37,7 @@ const COMPRESSION: Capabilities =
 
 impl Model {
     pub(crate) fn new(backends: &Backends, users: &[config::User]) -> Self {
-        let mut order: Vec<_> = backends.iter().cloned().collect();
+        let mut order: Vec<_> = backends.iter().collect();
         let serves_users = |backend: &Backend| {
             users.iter().any(|user| HostgroupId(user.hostgroup) == backend.hostgroup)
         };

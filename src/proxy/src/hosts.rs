@@ -5,21 +5,26 @@
 //! refused login (a wrong password, no such schema, a limit) does not.
 
 use crate::config::Limits;
+use arc_swap::ArcSwap;
 use chain::session::Peer;
 use std::{
     collections::HashMap,
     net::IpAddr,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 /// The hosts with logins that broke off since the last one that succeeded.
 pub(crate) struct Hosts {
+    bounds: ArcSwap<Bounds>,
+    /// Locked for a moment when a client comes, and when its login has ended.
+    broken: Mutex<HashMap<IpAddr, Broken>>,
+}
+
+struct Bounds {
     /// 0 is without limit.
     limit: u32,
     expiry: Duration,
-    /// Locked for a moment when a client comes, and when its login has ended.
-    broken: Mutex<HashMap<IpAddr, Broken>>,
 }
 
 struct Broken {
@@ -30,10 +35,21 @@ struct Broken {
 /// Hosts that are remembered. Where there are more, the one whose last error is the oldest goes.
 const MOST: usize = 4096;
 
+impl Bounds {
+    fn of(limits: &Limits) -> Self {
+        let Limits { max_connect_errors, connect_errors_expire, .. } = *limits;
+        Self { limit: max_connect_errors, expiry: connect_errors_expire }
+    }
+}
+
 impl Hosts {
     pub(crate) fn new(limits: &Limits) -> Self {
-        let Limits { max_connect_errors, connect_errors_expire, .. } = *limits;
-        Self { limit: max_connect_errors, expiry: connect_errors_expire, broken: Mutex::default() }
+        Self { bounds: ArcSwap::from_pointee(Bounds::of(limits)), broken: Mutex::default() }
+    }
+
+    /// Goes by other limits from now on.
+    pub(crate) fn obey(&self, limits: &Limits) {
+        self.bounds.store(Arc::new(Bounds::of(limits)));
     }
 
     /// Whether a client from there is to be refused.
@@ -41,11 +57,11 @@ impl Hosts {
         let Some(host) = self.counted(peer) else { return false };
         let mut broken = self.lock();
         match broken.get(&host) {
-            Some(entry) if entry.last.elapsed() >= self.expiry => {
+            Some(entry) if entry.last.elapsed() >= self.bounds.load().expiry => {
                 broken.remove(&host);
                 false
             }
-            entry => entry.is_some_and(|entry| entry.count >= self.limit),
+            entry => entry.is_some_and(|entry| entry.count >= self.bounds.load().limit),
         }
     }
 
@@ -54,7 +70,7 @@ impl Hosts {
         let Some(host) = self.counted(peer) else { return };
         let mut broken = self.lock();
         if broken.len() >= MOST && !broken.contains_key(&host) {
-            broken.retain(|_, entry| entry.last.elapsed() < self.expiry);
+            broken.retain(|_, entry| entry.last.elapsed() < self.bounds.load().expiry);
             let oldest = broken.iter().min_by_key(|(_, entry)| entry.last).map(|(host, _)| *host);
             if let Some(oldest) = oldest.filter(|_| broken.len() >= MOST) {
                 broken.remove(&oldest);
@@ -74,7 +90,7 @@ impl Hosts {
     /// The host, if its errors count. Servers do not count those of the usual loopback addresses.
     fn counted(&self, peer: Peer) -> Option<IpAddr> {
         match peer {
-            Peer::Tcp(host, _) if self.limit > 0 => {
+            Peer::Tcp(host, _) if self.bounds.load().limit > 0 => {
                 let usual = [IpAddr::from([127, 0, 0, 1]), IpAddr::from(1_u128.to_be_bytes())];
                 (!usual.contains(&host)).then_some(host)
             }

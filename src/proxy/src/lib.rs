@@ -17,12 +17,16 @@ mod greeter;
 mod hosts;
 mod listen;
 mod metrics;
+mod reload;
 mod runtime;
 mod session;
 mod signal;
 mod stream;
+pub mod telemetry;
 mod tls;
 mod users;
 
+pub use metrics::table::table as metrics_table;
+pub use reload::{Changes, Claim, Control, Inherited, Read, Refused, Reloaded, claim};
 pub use runtime::{Proxy, StartError};
-pub use tls::{Renewal, TlsError};
+pub use tls::TlsError;

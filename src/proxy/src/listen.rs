@@ -2,35 +2,57 @@
 
 use crate::{
     config::{Address, Tcp},
+    reload::Inherited,
     stream::Stream,
 };
 use chain::session::Peer;
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
-use std::{io, net::SocketAddr, os::unix::fs::FileTypeExt, path::Path};
+use std::{
+    io,
+    net::SocketAddr,
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::fs::FileTypeExt,
+    },
+    path::Path,
+};
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 
 /// A bound listener.
 pub(crate) enum Acceptor {
-    Tcp(TcpListener, Tcp),
+    Tcp(TcpListener),
     Unix(UnixListener),
 }
 
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
 
-/// Binds `address`. A host that is a name is looked up; its first address counts.
-pub(crate) async fn bind(address: &Address, tcp: &Tcp) -> io::Result<Acceptor> {
+/// Binds `address`, unless its socket is among those that were `inherited`. A host that is a name is
+/// looked up; its first address counts.
+pub(crate) async fn bind(address: &Address, inherited: &mut Inherited) -> io::Result<Acceptor> {
     match address {
         Address::Tcp(host_port) => {
             let mut found = tokio::net::lookup_host(host_port.as_str()).await?;
             let nothing = || io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-            let listener = bind_tcp(found.next().ok_or_else(nothing)?)?;
-            Ok(Acceptor::Tcp(listener, tcp.clone()))
+            let found = found.next().ok_or_else(nothing)?;
+            match inherited.take_tcp(found) {
+                Some(listener) => {
+                    listener.set_nonblocking(true)?;
+                    Ok(Acceptor::Tcp(TcpListener::from_std(listener)?))
+                }
+                None => Ok(Acceptor::Tcp(bind_tcp(found)?)),
+            }
         }
-        Address::Unix(path) => {
-            remove_stale(path)?;
-            Ok(Acceptor::Unix(UnixListener::bind(path)?))
-        }
+        Address::Unix(path) => match inherited.take_unix(path) {
+            Some(listener) => {
+                listener.set_nonblocking(true)?;
+                Ok(Acceptor::Unix(UnixListener::from_std(listener)?))
+            }
+            None => {
+                remove_stale(path)?;
+                Ok(Acceptor::Unix(UnixListener::bind(path)?))
+            }
+        },
     }
 }
 
@@ -44,7 +66,7 @@ fn bind_tcp(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// Removes a socket that a process has left behind; not one that somebody listens on.
-fn remove_stale(path: &Path) -> io::Result<()> {
+pub(crate) fn remove_stale(path: &Path) -> io::Result<()> {
     let is_socket = path.metadata().is_ok_and(|found| found.file_type().is_socket());
     if is_socket && std::os::unix::net::UnixStream::connect(path).is_err() {
         std::fs::remove_file(path)?;
@@ -56,7 +78,7 @@ impl Acceptor {
     /// The address as bound: port 0 has become a real one.
     pub(crate) fn local(&self) -> String {
         match self {
-            Self::Tcp(listener, _) => {
+            Self::Tcp(listener) => {
                 listener.local_addr().map_or_else(|e| e.to_string(), |address| address.to_string())
             }
             Self::Unix(listener) => {
@@ -70,25 +92,32 @@ impl Acceptor {
     /// The port; 0 for a unix socket.
     pub(crate) fn port(&self) -> u16 {
         match self {
-            Self::Tcp(listener, _) => listener.local_addr().map_or(0, |address| address.port()),
+            Self::Tcp(listener) => listener.local_addr().map_or(0, |address| address.port()),
             Self::Unix(_) => 0,
         }
     }
 
-    /// Ends listening; a unix socket leaves no file behind.
-    pub(crate) fn close(self) {
+    /// The same socket once more.
+    pub(crate) fn share(&self) -> io::Result<OwnedFd> {
+        match self {
+            Self::Tcp(listener) => listener.as_fd().try_clone_to_owned(),
+            Self::Unix(listener) => listener.as_fd().try_clone_to_owned(),
+        }
+    }
+
+    /// A unix socket leaves no file behind.
+    pub(crate) fn leave_nothing(&self) {
         if let Self::Unix(listener) = self
             && let Some(path) = listener.local_addr().ok().as_ref().and_then(|at| at.as_pathname())
         {
-            // Another process may have replaced it by its own.
             let _ = std::fs::remove_file(path);
         }
     }
 
     /// The next client.
-    pub(crate) async fn accept(&self) -> io::Result<(Stream, Peer)> {
+    pub(crate) async fn accept(&self, tcp: &Tcp) -> io::Result<(Stream, Peer)> {
         match self {
-            Self::Tcp(listener, tcp) => {
+            Self::Tcp(listener) => {
                 let (io, peer) = listener.accept().await?;
                 tune(&io, tcp)?;
                 Ok((io.into(), Peer::Tcp(peer.ip().to_canonical(), peer.port())))
@@ -128,9 +157,10 @@ mod tests {
             keepalive_retries: 4,
             user_timeout,
         };
-        let acceptor = bind(&Address::Tcp("127.0.0.1:0".into()), &tcp).await.unwrap();
+        let acceptor =
+            bind(&Address::Tcp("127.0.0.1:0".into()), &mut Inherited::default()).await.unwrap();
         let _client = std::net::TcpStream::connect(acceptor.local()).unwrap();
-        let (Stream::Tcp { io }, _) = acceptor.accept().await.unwrap() else { unreachable!() };
+        let (Stream::Tcp { io }, _) = acceptor.accept(&tcp).await.unwrap() else { unreachable!() };
         let socket = SockRef::from(&io);
         assert!(socket.keepalive().unwrap() && socket.tcp_nodelay().unwrap());
         assert_eq!(socket.tcp_keepalive_time().unwrap(), time);

@@ -3,14 +3,22 @@
 mod counted;
 mod forwarded;
 mod health;
+mod latency;
+mod servers;
+mod spans;
+pub(crate) mod table;
+pub(crate) mod text;
 
 pub(crate) use counted::Counted as CountedByFilters;
 pub(crate) use forwarded::{Forwarded, Observed};
 pub(crate) use health::Health;
+pub(crate) use servers::{Kind, Operations, ServerMetrics};
+pub(crate) use spans::Spans;
 
+use crate::backend::Backends;
 use chain::{HostgroupId, Origin};
 use prometheus_client::{
-    encoding::{EncodeLabelSet, text},
+    encoding::{EncodeLabelSet, text as openmetrics},
     metrics::{
         counter::Counter,
         family::Family,
@@ -20,7 +28,11 @@ use prometheus_client::{
     },
     registry::{Registry, Unit},
 };
-use std::{sync::Arc, time::Duration};
+use servers::BackendFamilies;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use wire::command::CommandCode;
 
 /// All metrics of one proxy.
@@ -46,6 +58,9 @@ pub(crate) struct Metrics {
     pub(crate) health: Health,
     pub(crate) mirrored: Mirrored,
     pub(crate) forwarded: Forwarded,
+    /// Bytes of commands, and of their replies.
+    pub(crate) received: Counter,
+    pub(crate) sent: Counter,
 }
 
 /// Copies for other hostgroups.
@@ -66,35 +81,10 @@ impl Drop for Counted {
     }
 }
 
-/// The metrics of one server.
-pub(crate) struct ServerMetrics {
-    pub(crate) commands: Counter,
-    connects: Counter,
-    connect_failures: Counter,
-    pub(crate) attached: Gauge,
-    pub(crate) idle: Gauge,
-    pub(crate) outstanding: Gauge,
-}
-
-#[derive(Default)]
-struct BackendFamilies {
-    commands: Family<ServerLabels, Counter>,
-    connects: Family<ConnectLabels, Counter>,
-    connections: Family<StateLabels, Gauge>,
-    outstanding: Family<ServerLabels, Gauge>,
-}
-
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct ServerLabels {
     hostgroup: u32,
     server: String,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct ConnectLabels {
-    hostgroup: u32,
-    server: String,
-    result: &'static str,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -115,12 +105,17 @@ struct OriginLabels {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct DirectionLabels {
+    direction: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct OutcomeLabels {
     outcome: &'static str,
 }
 
 impl Metrics {
-    pub(crate) fn new(filters: CountedByFilters) -> Arc<Self> {
+    pub(crate) fn new(filters: CountedByFilters, spans: &Spans) -> Arc<Self> {
         let mut registry = Registry::with_prefix("towpath");
         registry.register_collector(Box::new(filters));
         let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
@@ -163,6 +158,13 @@ impl Metrics {
         backends.register(&mut registry);
         let health = Health::default();
         health.register(&mut registry);
+        registry.register_collector(Box::new(spans.clone()));
+        let bytes = Family::<DirectionLabels, Counter>::default();
+        let help = "Bytes of commands read from clients and of replies written to them, before TLS and \
+                    compression";
+        registry.register_with_unit("client", help, Unit::Bytes, bytes.clone());
+        let direction = |direction| bytes.get_or_create(&DirectionLabels { direction }).clone();
+        let (received, sent) = (direction("received"), direction("sent"));
         Arc::new(Self {
             registry,
             accepted,
@@ -179,6 +181,8 @@ impl Metrics {
             health,
             mirrored,
             forwarded,
+            received,
+            sent,
         })
     }
 
@@ -212,10 +216,39 @@ impl Metrics {
         self.backends.server(hostgroup.0, name)
     }
 
+    /// What servers have done, as OpenTelemetry counts it.
+    pub(crate) fn operations(&self) -> Vec<Operations> {
+        self.backends.operations()
+    }
+
+    /// Moves quantiles on; at least every ten seconds.
+    pub(crate) fn turn(&self, now: Instant) {
+        self.backends.turn(now);
+    }
+
+    /// Looks at what is not counted but measured, then gives everything as [`Self::render`] does.
+    pub(crate) fn scrape(&self, backends: &Backends) -> String {
+        for backend in backends.all() {
+            let (load, gauges) = (&backend.server.load, &backend.metrics);
+            gauges.attached.set(load.attached().into());
+            gauges.outstanding.set(load.outstanding().into());
+            gauges.idle.set(i64::try_from(backend.idle()).unwrap_or(i64::MAX));
+        }
+        let tasks = tokio::runtime::Handle::current().metrics().num_alive_tasks();
+        self.tasks.set(i64::try_from(tasks).unwrap_or(i64::MAX));
+        self.render()
+    }
+
+    /// Shows a server no more: the configuration names it no more, and nobody uses it.
+    pub(crate) fn forget(&self, hostgroup: HostgroupId, name: &str) {
+        self.backends.forget(hostgroup.0, name);
+        self.health.forget(hostgroup, name);
+    }
+
     /// Everything in Prometheus' text format (OpenMetrics 1.0).
     pub(crate) fn render(&self) -> String {
         let mut out = String::new();
-        text::encode(&mut out, &self.registry).expect("writing to a string cannot fail");
+        openmetrics::encode(&mut out, &self.registry).expect("writing to a string cannot fail");
         out
     }
 }
@@ -234,49 +267,4 @@ fn by_command(registry: &mut Registry, name: &str, help: &str) -> Vec<Counter> {
 /// 16 us to about 34 s.
 fn durations() -> Histogram {
     Histogram::new(exponential_buckets(16e-6, 2.0, 22))
-}
-
-impl ServerMetrics {
-    /// Counts an attempt to connect.
-    pub(crate) fn connected(&self, well: bool) {
-        if well {
-            self.connects.inc()
-        } else {
-            self.connect_failures.inc()
-        };
-    }
-}
-
-impl BackendFamilies {
-    fn register(&self, registry: &mut Registry) {
-        let help = "Commands sent to a server";
-        registry.register("backend_commands", help, self.commands.clone());
-        let help = "Attempts to connect to a server";
-        registry.register("backend_connects", help, self.connects.clone());
-        let help = "Connections to a server: held by a session, or idle in the pool";
-        registry.register("backend_connections", help, self.connections.clone());
-        let help = "Commands whose reply has not ended";
-        registry.register("backend_outstanding", help, self.outstanding.clone());
-    }
-
-    fn server(&self, hostgroup: u32, name: &str) -> ServerMetrics {
-        let server = name.to_owned();
-        let labels = ServerLabels { hostgroup, server: server.clone() };
-        let connects = |result| {
-            let labels = ConnectLabels { hostgroup, server: server.clone(), result };
-            self.connects.get_or_create(&labels).clone()
-        };
-        let connections = |state| {
-            let labels = StateLabels { hostgroup, server: server.clone(), state };
-            self.connections.get_or_create(&labels).clone()
-        };
-        ServerMetrics {
-            commands: self.commands.get_or_create(&labels).clone(),
-            connects: connects("ok"),
-            connect_failures: connects("failed"),
-            attached: connections("attached"),
-            idle: connections("idle"),
-            outstanding: self.outstanding.get_or_create(&labels).clone(),
-        }
-    }
 }

@@ -3,10 +3,12 @@
 mod attend;
 pub(crate) mod budget;
 mod client;
+mod counted;
 mod deliver;
 pub(crate) mod header;
 pub(crate) mod login;
 mod next;
+mod place;
 pub(crate) mod relay;
 mod schema;
 pub(crate) mod slow;
@@ -14,6 +16,7 @@ mod statements;
 
 pub(crate) use client::Client;
 use next::{next_command, packet_too_large, too_large};
+pub(crate) use place::Place;
 
 use crate::{
     backend::{
@@ -25,6 +28,7 @@ use crate::{
     forward::Parting,
     metrics::Metrics,
     signal::Signal,
+    telemetry::Tracing,
 };
 use attend::{Gone, Patience};
 use bytes::BytesMut;
@@ -32,8 +36,10 @@ use chain::{
     Command, Error, Origin, Outcome, Reply, Session, Stack, Topology,
     facts::{Forwarding, StatementIds},
 };
+use counted::Counted;
 use deliver::{Delivery, deliver};
 use futures_util::FutureExt;
+use login::Entrance;
 use slow::SlowLog;
 use sql::{Dialect, Verb};
 use statements::Statements;
@@ -44,6 +50,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tower::{Service, ServiceExt};
+use tracing::{Instrument, Span};
 use wire::{
     command::CommandCode,
     err::{ErrPacket, ErrorCode, codes},
@@ -52,6 +59,8 @@ use wire::{
 
 /// What a session needs besides its client.
 pub(crate) struct Context {
+    /// How its clients come in.
+    pub(crate) entrance: Arc<Entrance>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) topology: Arc<Topology>,
     pub(crate) metrics: Arc<Metrics>,
@@ -61,6 +70,8 @@ pub(crate) struct Context {
     pub(crate) max_statements: u32,
     /// How long a client may be logged in without a command.
     pub(crate) wait_timeout: Duration,
+    /// How commands are traced, if they are.
+    pub(crate) tracing: Option<Arc<Tracing>>,
     /// Where slow commands are told of, if they are.
     pub(crate) slow: Option<Arc<SlowLog>>,
     /// Given when the proxy is about to end: no new work begins.
@@ -86,25 +97,39 @@ pub(crate) enum Ended {
 /// Serves commands until the session ends. `stack` may have a connection already.
 pub(crate) async fn serve(
     client: &mut Client,
-    context: &Context,
+    place: &mut Place,
     session: &mut Session,
     stack: &mut Stack,
 ) -> Ended {
-    let mut drained = pin!(context.draining.given());
-    let first = next_command(client, context, session, stack, drained.as_mut());
+    let draining = place.context.draining.clone();
+    let mut drained = pin!(draining.given());
+    let context = place.context.clone();
+    let first = next_command(client, &context, session, stack, drained.as_mut());
     // Later on there is a server that waits, for as long as its own wait_timeout says.
     let Ok(mut next) = tokio::time::timeout(context.wait_timeout, first).await else {
         return Ended::Client(Error::client("no command within limits.wait_timeout"));
     };
     let mut before = Answered::Well;
     let mut statements = Statements::new(context.max_statements);
+    drop(context);
+    // Its stack has not seen a command yet.
+    let mut bare = true;
     loop {
         let message = match next {
             Ok(Some(message)) => message,
             Ok(None) => return Ended::Left,
             Err(ended) => return ended,
         };
-        match message.first_byte().map(CommandCode) {
+        let code = message.first_byte().map(CommandCode);
+        let resets = code == Some(CommandCode::RESET_CONNECTION);
+        bare |= resets;
+        if place.is_behind(bare) && (resets || !session.in_transaction()) {
+            place.follow(session, stack, bare);
+            statements.limit(place.context.max_statements);
+        }
+        bare = false;
+        let context = &place.context;
+        match code {
             Some(CommandCode::QUIT) => return Ended::Left,
             Some(CommandCode::CHANGE_USER) => return Ended::ChangesUser(message),
             _ => match run(client, context, session, stack, &mut statements, message, before).await
@@ -136,13 +161,15 @@ async fn run(
     before: Answered,
 ) -> Result<Answered, Ended> {
     let started = Instant::now();
-    let sequence = message.next_seq;
+    let (sequence, size) = (message.next_seq, message.framed.len());
     let Some(command) = Command::read(session.clone(), message) else {
         let refusal = ErrPacket::new(codes::ER_UNKNOWN_COM_ERROR, "Unknown command");
         refuse(client, sequence, &refusal).await.map_err(Ended::Client)?;
         return Ok(Answered::Well);
     };
     context.metrics.command(command.code());
+    let mut counted = Counted::new(context, &command, size);
+    let traced = context.tracing.as_ref().and_then(|tracing| tracing.begin(&command, started));
     let has_reply = command.code().has_reply();
     let change = match statements.admit(&command) {
         Ok(change) => change,
@@ -154,16 +181,23 @@ async fn run(
     let schema = schema::Asked::by(&command);
     let closes = asks_to_close(&command);
     let mut watch = context.slow.as_ref().map(|slow| slow.watch(&command, started));
-    let patience = Patience::of(&context.shared.settings);
-    let Some(reply) = client.attended(patience, call(stack, command)).await else {
+    let patience = Patience::of(&context.shared.settings.load());
+    let (command, span) = match &traced {
+        Some(traced) => (traced.follow(command), traced.span()),
+        None => (command, Span::none()),
+    };
+    let called = call(stack, command).instrument(span);
+    let Some(reply) = client.attended(patience, called).await else {
         return Err(Ended::Client(Error::client(Gone)));
     };
     let reply = match reply {
         Ok(reply) if reply.is_handover() => return Err(leave(session, statements, reply)),
         reply => reply,
     };
-    if let (Some(watch), Ok(reply)) = (&mut watch, &reply) {
-        watch.served(reply);
+    if let Ok(reply) = &reply {
+        counted.served(reply);
+        watch.iter_mut().for_each(|watch| watch.served(reply));
+        traced.iter().for_each(|traced| traced.answered(reply));
     }
     let error = match reply.map(Reply::into_outcome) {
         Ok(Outcome::Body(body)) => match deliver(client, change.watch(body), patience).await {
@@ -173,10 +207,9 @@ async fn run(
                 if let Some(status) = end.status {
                     session.set_status(status);
                 }
-                context.metrics.took(started.elapsed());
-                if let Some(watch) = &mut watch {
-                    watch.ended(end.error, client.sent);
-                }
+                counted.took(started.elapsed(), end.error.is_some(), client.sent);
+                watch.iter_mut().for_each(|watch| watch.ended(end.error, client.sent));
+                traced.iter().for_each(|traced| traced.ended(end.error, client.sent));
                 return Ok(match closes || end.error.is_some() {
                     true => Answered::PerhapsClosed,
                     false => Answered::Well,
@@ -184,6 +217,7 @@ async fn run(
             }
             Delivery::Begun(error) => {
                 context.metrics.error(error.origin());
+                traced.iter().for_each(|traced| traced.failed(&error));
                 return Err(Ended::Backend(error));
             }
             Delivery::NotBegun(error) => error,
@@ -192,9 +226,8 @@ async fn run(
         Ok(Outcome::Handover(_)) => Error::filter("it has been taken above"),
         Err(error) => error,
     };
-    if let Some(watch) = &mut watch {
-        watch.ended(Some(error.code()), 0);
-    }
+    watch.iter_mut().for_each(|watch| watch.ended(Some(error.code()), 0));
+    traced.iter().for_each(|traced| traced.failed(&error));
     context.metrics.error(error.origin());
     // A server that closes behind such a reply has closed because of it. Its client would see the end
     // of the connection, also with a command that is on its way already.

@@ -64,6 +64,17 @@ impl Stream {
         Some(SocketAddr::new(address.ip().to_canonical(), address.port()))
     }
 
+    /// The address of the other end, of TCP with whatever on top.
+    pub(crate) fn peer(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Tcp { io } => io.peer_addr().ok(),
+            Self::Ahead { io, .. } => io.peer(),
+            Self::Tls { io } => io.get_ref().0.peer(),
+            Self::Compressed { io } => io.below().peer(),
+            Self::Unix { .. } | Self::Closed => None,
+        }
+    }
+
     /// Whether it is a unix socket.
     pub(crate) fn is_unix(&self) -> bool {
         match self {

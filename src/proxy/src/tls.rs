@@ -5,7 +5,6 @@
 pub(crate) mod renewal;
 mod watched;
 
-pub use renewal::Renewal;
 pub(crate) use watched::Watched;
 
 use rustls::{

@@ -14,17 +14,21 @@ pub(crate) struct Users(HashMap<Vec<u8>, Arc<Entry>>);
 
 struct Entry {
     user: User,
-    connections: AtomicU32,
+    /// One count for all that a reload makes of the user.
+    connections: Arc<AtomicU32>,
 }
 
 /// A user who is logged in; counts until it is dropped.
 pub(crate) struct Admitted(Arc<Entry>);
 
 impl Users {
-    pub(crate) fn new(users: Vec<User>) -> Self {
-        let entries = users.into_iter().map(|user| {
+    /// These users. Those who are logged in count where they did `before`.
+    pub(crate) fn new(users: &[User], before: Option<&Self>) -> Self {
+        let entries = users.iter().map(|user| {
             let name = user.account.user.as_bytes().to_vec();
-            (name, Arc::new(Entry { user, connections: AtomicU32::new(0) }))
+            let known = before.and_then(|before| before.0.get(&name));
+            let connections = known.map(|known| known.connections.clone()).unwrap_or_default();
+            (name, Arc::new(Entry { user: user.clone(), connections }))
         });
         Self(entries.collect())
     }

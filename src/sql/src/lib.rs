@@ -36,6 +36,7 @@ mod repeatable;
 mod scan;
 pub mod session;
 mod statement;
+mod summary;
 mod verb;
 mod words;
 
@@ -51,4 +52,5 @@ pub use reading::{Change, Reading, reading};
 pub use repeatable::is_repeatable;
 pub use session::session_command;
 pub use statement::{Span, Statement, statement};
+pub use summary::{SUMMARY_LIMIT, summary};
 pub use verb::{Verb, peek};

@@ -21,6 +21,7 @@ Examples:
   towpath check towpath.toml         every mistake in the file, with its line
   towpath explain towpath.toml --user app 'SELECT 1'   which rules match, where it goes
   towpath run towpath.toml           the proxy; Ctrl-C or SIGTERM ends it gracefully
+  towpath reload                     the one that runs reads its file again
   towpath schema > schema.json       for editors that complete and check TOML";
 
 #[derive(Debug, Subcommand)]
@@ -29,11 +30,18 @@ pub(crate) enum Command {
     ///
     /// Runs in the foreground and logs to standard error. SIGINT (Ctrl-C) and SIGTERM end it
     /// gracefully: no new clients, and those that are there have `shutdown.grace` to finish. A
-    /// second signal ends it at once.
-    Run {
-        /// The configuration, in TOML
-        file: PathBuf,
-    },
+    /// second signal ends it at once. SIGHUP has the configuration read again.
+    Run(RunOptions),
+    /// Have a proxy that runs read its configuration again
+    ///
+    /// Everything is checked first: a file with mistakes changes nothing, and they are printed.
+    /// Exits 0 when the new configuration is in use and 1 when it is not.
+    Reload(OrderOptions),
+    /// End a proxy that runs, gracefully
+    ///
+    /// As SIGTERM does: it takes no new clients, and those that are there have `shutdown.grace` to
+    /// finish. Returns when that has begun.
+    Drain(OrderOptions),
     /// Say everything that is wrong with FILE
     ///
     /// Nothing is started. Exits 0 when the file is good and 1 when it is not; each mistake is
@@ -61,6 +69,30 @@ pub(crate) enum Command {
     /// mariadb-client-core and openssl are installed, which start no service. It asks first.
     #[command(after_long_help = DEMO_EXAMPLES)]
     Demo(DemoOptions),
+}
+
+/// How the proxy is to begin.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct RunOptions {
+    /// The configuration, in TOML
+    pub(crate) file: PathBuf,
+    /// Take the listening sockets of the process that runs, which drains once this one serves
+    ///
+    /// It is found at the unix socket that `[shutdown] take_over` names. No connection attempt is
+    /// refused or reset meanwhile. Where nobody runs this one begins by itself.
+    #[arg(long)]
+    pub(crate) take_over: bool,
+}
+
+/// Which proxy is told, and how it answers.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct OrderOptions {
+    /// The address of its admin port
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:6032")]
+    pub(crate) admin: String,
+    /// Print the answer as it comes, in JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Whose statement it is.

@@ -6,6 +6,7 @@
 //! | command | module |
 //! |---|---|
 //! | `towpath run FILE` | `serve` |
+//! | `towpath reload`, `towpath drain` | `order`: told to the admin port of the one that runs |
 //! | `towpath check FILE`, `towpath schema` | `check` |
 //! | `towpath explain FILE ... SQL` | `explain` |
 //! | `towpath demo` | `demo`: three real servers, the proxy in front, a tour |
@@ -20,8 +21,11 @@ mod demo;
 mod explain;
 mod log;
 mod notify;
+mod order;
 mod serve;
 mod signals;
+mod sockets;
+mod watch;
 
 use cli::{Cli, Command};
 
@@ -30,7 +34,9 @@ use cli::{Cli, Command};
 /// what it needs), 130 interrupted.
 pub fn run(registry: chain::Registry) -> ExitCode {
     match Cli::parse().command {
-        Command::Run { file } => serve::run(&file, &registry),
+        Command::Run(options) => serve::run(&options, registry),
+        Command::Reload(options) => order::reload(&options),
+        Command::Drain(options) => order::drain(&options),
         Command::Check { file } => check::check(&file, &registry),
         Command::Explain(options) => explain::run(&options, &registry),
         Command::Schema => check::schema(&registry),

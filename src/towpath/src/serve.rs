@@ -3,30 +3,32 @@
 //! A file that is good may still not start: addresses may be taken and keys unreadable. Such a
 //! reason is one line on standard error, like all that is not the log.
 
+use crate::cli::RunOptions;
 use crate::notify::Manager;
 use crate::signals::{self, Second};
-use crate::{check, log};
-use anyhow::Result;
-use proxy::Proxy;
+use crate::{check, log, sockets, watch};
+use anyhow::{Context, Result, bail};
+use chain::Registry;
 use proxy::config::Config;
+use proxy::telemetry::Telemetry;
+use proxy::{Inherited, Proxy};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
-/// Runs the proxy that `file` describes. What is wrong with the file is printed as `check` does.
-pub(crate) fn run(file: &Path, registry: &chain::Registry) -> ExitCode {
+/// Runs the proxy that `options` describe. What is wrong with the file is printed as `check` does.
+pub(crate) fn run(options: &RunOptions, registry: Registry) -> ExitCode {
     // The allocator asks for huge pages. One of them holds what hundreds of idle sessions need, and
     // a kernel without the switch has none to give.
     let _ = rustix::thread::disable_transparent_huge_pages(true);
     raise_file_limit();
-    let config = match check::load(file, registry) {
+    let config = match check::load(&options.file, &registry) {
         Ok(config) => config,
         Err(code) => return code,
     };
-    match until_signalled(config) {
+    match until_signalled(config, options, registry) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             anstream::eprintln!("towpath: {error:#}");
@@ -37,12 +39,13 @@ pub(crate) fn run(file: &Path, registry: &chain::Registry) -> ExitCode {
 
 /// Serves until `stop` is cancelled and the sessions have ended, at most for the configured grace.
 pub(crate) async fn serve(config: Config, stop: CancellationToken) -> Result<()> {
-    bind(config).await?.serve(stop).await;
+    let telemetry = Telemetry::new(&config)?;
+    bind(config, Inherited::default(), telemetry).await?.serve(stop).await;
     Ok(())
 }
 
-async fn bind(config: Config) -> Result<Proxy> {
-    let proxy = Proxy::bind(config).await?;
+async fn bind(config: Config, inherited: Inherited, telemetry: Telemetry) -> Result<Proxy> {
+    let proxy = Proxy::bind_with(config, inherited, telemetry).await?;
     // What wants to know when it is ready waits for these lines, or connects.
     for address in proxy.addresses() {
         tracing::info!(%address, "listening");
@@ -51,19 +54,41 @@ async fn bind(config: Config) -> Result<Proxy> {
     Ok(proxy)
 }
 
-fn until_signalled(config: Config) -> Result<()> {
-    log::to_stderr(&config.log)?;
+fn until_signalled(config: Config, options: &RunOptions, registry: Registry) -> Result<()> {
+    // Before there is another thread, as it changes the environment.
+    let mut inherited = sockets::from_manager();
+    let claim = match (options.take_over, &config.shutdown.take_over) {
+        (false, _) => None,
+        (true, None) => bail!("--take-over: [shutdown] take_over names no socket"),
+        (true, Some(path)) => sockets::claim(path, &mut inherited)?,
+    };
     Runtime::new()?.block_on(async {
+        let telemetry = Telemetry::new(&config)?;
+        log::to_stderr(&config.log, &telemetry)?;
         let stop = signals::stop(Second::Exits)?;
-        let proxy = bind(config).await?;
+        let proxy = bind(config, inherited, telemetry).await?;
+        let control = proxy.control();
+        let (file, registry) = (options.file.clone(), Arc::new(registry));
+        let path = file.clone();
+        control.read_by(Arc::new(move || Config::load(&path, &registry)));
         let manager = Arc::new(Manager::from_env());
-        signals::on_hangup(proxy.renewal(), manager.clone())?;
-        manager.ready();
+        signals::on_hangup(control.clone(), manager.clone())?;
+        control.offer().context("[shutdown] take_over")?;
+        tokio::spawn(watch::run(control.clone(), file));
         let told = async {
             stop.cancelled().await;
             manager.stopping();
         };
-        tokio::join!(proxy.serve(stop.clone()), told);
+        let begun = async {
+            manager.ready();
+            if let Some(claim) = claim
+                && let Err(error) = claim.ready()
+            {
+                tracing::warn!(%error, "the process before has gone already");
+            }
+        };
+        // Polled in this order: listeners accept before the process before is told to go.
+        tokio::join!(proxy.serve(stop.clone()), begun, told);
         Ok(())
     })
 }

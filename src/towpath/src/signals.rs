@@ -1,7 +1,7 @@
 //! The signals that ask this process to end, as a [`CancellationToken`].
 
 use crate::notify::Manager;
-use proxy::Renewal;
+use proxy::Control;
 use std::io;
 use std::process;
 use std::sync::Arc;
@@ -11,14 +11,15 @@ use tokio_util::sync::CancellationToken;
 /// Exit code of a process that a signal interrupted, as shells count it (128 + SIGINT).
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// Has certificates read again at each SIGHUP, which ends the process no more. To be called inside
-/// a runtime.
-pub(crate) fn on_hangup(renewal: Arc<Renewal>, manager: Arc<Manager>) -> io::Result<()> {
+/// Has the configuration read again at each SIGHUP, which ends the process no more. To be called
+/// inside a runtime.
+pub(crate) fn on_hangup(control: Control, manager: Arc<Manager>) -> io::Result<()> {
     let mut signals = signal(SignalKind::hangup())?;
     tokio::spawn(async move {
         while signals.recv().await.is_some() {
             manager.reloading();
-            renewal.now().await;
+            // What is wrong with it is in the log.
+            let _ = control.reload("SIGHUP").await;
             manager.ready();
         }
     });

@@ -100,13 +100,22 @@ fn the_files_in_config_are_good() {
     }
 }
 
+/// What a configuration says, without where it is written and the prints of how it is written.
+fn values(config: &Config) -> String {
+    let said = format!("{config:?}");
+    let said = said.split_once(", files: [").map_or(said.as_str(), |(values, _)| values);
+    let mut parts = said.split("print: ");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |all, part| all + part.trim_start_matches(|c: char| c.is_ascii_digit()))
+}
+
 #[test]
 fn the_complete_file_has_every_key_with_its_default() {
     let complete = load(&folder("config").join("complete.toml")).expect("it is good");
     let minimal = load(&folder("config").join("minimal.toml")).expect("it is good");
-    assert_eq!(format!("{complete:?}").replace("\"writers\"", ""), {
+    assert_eq!(values(&complete).replace("\"writers\"", ""), {
         let named = "hostgroups: [Hostgroup { id: 0, name:  }]";
-        format!("{minimal:?}").replace("hostgroups: []", named)
+        values(&minimal).replace("hostgroups: []", named)
     });
 
     let text = text(&folder("config").join("complete.toml"));

@@ -8,7 +8,7 @@ pub mod query;
 pub mod statement;
 
 pub use change_user::ChangeUser;
-pub use query::Query;
+pub use query::{Query, attribute};
 pub use statement::{Execute, LongData};
 
 /// The first byte of a command's payload.

@@ -95,6 +95,11 @@ impl Statement {
         self.id
     }
 
+    /// How many parameters it takes.
+    pub fn parameters(&self) -> u16 {
+        self.parameters
+    }
+
     fn execute_head(&self, flags: u8) -> Vec<u8> {
         let mut body = self.id.to_le_bytes().to_vec();
         body.push(flags);

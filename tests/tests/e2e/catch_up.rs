@@ -9,7 +9,7 @@ mod lagging;
 mod sending;
 
 use anyhow::{Context, Result};
-use e2e::{Client, Cluster, Proxy, Setup};
+use e2e::{Client, Cluster, Proxy, Setup, wait};
 
 /// A chain that sends a command where its comment says; settings of `catch-up` in its braces.
 fn chain(settings: &str) -> String {
@@ -35,4 +35,19 @@ fn start(cluster: &Cluster) -> Result<Proxy> {
 fn value(client: &mut Client, text: &str) -> Result<String> {
     let rows = client.rows(text)?;
     rows.first().and_then(|row| row.first()).cloned().flatten().with_context(|| text.to_owned())
+}
+
+/// Waits until no session holds a connection to a replica: the server has closed it.
+fn until_let_go(proxy: &Proxy) -> Result<()> {
+    wait::until("the end of a connection", || {
+        let metrics = proxy.get("/metrics")?;
+        let attached = |line: &&str| {
+            line.starts_with("towpath_backend_connections{")
+                && line.contains("state=\"attached\"")
+                && line.contains("hostgroup=\"1\"")
+        };
+        let mut held = metrics.lines().filter(attached).peekable();
+        anyhow::ensure!(held.peek().is_some(), "no such metric");
+        Ok(held.all(|line| line.ends_with(" 0")).then_some(()))
+    })
 }

@@ -16,8 +16,8 @@ on_both_vendors!(
     the_switch_is_permanent_and_hits_freeze,
     prepared_statements_give_one_warning,
     no_warning_without_prepared_statements,
-    statements_of_before_go_on_working,
-    state_goes_along_to_another_server,
+    h76_statements_of_before_go_on_working,
+    h74_state_goes_along_to_another_server,
     every_kind_of_command_is_a_trigger,
     triggers_of_16_mebibytes_and_more,
     ten_commands_behind_the_trigger,
@@ -273,7 +273,7 @@ fn no_warning_without_prepared_statements(cluster: &Cluster) -> Result<()> {
     client.quit()
 }
 
-fn statements_of_before_go_on_working(cluster: &Cluster) -> Result<()> {
+fn h76_statements_of_before_go_on_working(cluster: &Cluster) -> Result<()> {
     let proxy = with_rules(cluster, &on_go()).start()?;
     let mut client = proxy.connect(&app(cluster))?;
     let statement = client.prepare("SELECT 11 + 4")?;
@@ -289,7 +289,7 @@ fn statements_of_before_go_on_working(cluster: &Cluster) -> Result<()> {
 }
 
 /// With the session's state in a log, the switch may lead to a server that knew nothing of it.
-fn state_goes_along_to_another_server(cluster: &Cluster) -> Result<()> {
+fn h74_state_goes_along_to_another_server(cluster: &Cluster) -> Result<()> {
     let chain = format!(
         "[chain.main]\nsession = [\n  {{ use = \"parse\" }},\n  {{ use = \"rules\", rules = [{}] }},\n  \
          {{ use = \"session-commands\" }},\n  {{ use = \"fast-forward\" }},\n  {{ use = \"route\" }},\n]\n\

@@ -118,7 +118,7 @@ impl World {
     }
 
     /// The next command is answered from memory: nothing of it reaches a server.
-    fn from_memory(&self, client: &mut Client, text: &str) -> Result<Reply> {
+    fn remembered(&self, client: &mut Client, text: &str) -> Result<Reply> {
         let (given, before) = (self.given(text), self.predicted()?);
         let reply = client.query(text)?;
         ensure!(self.given(text) == given, "{text} has reached a server");

@@ -228,6 +228,14 @@ fn nobody_knows_the_state_behind_what_is_not_read() {
     add(&mut log, entries("SET sql_mode = ''"));
     assert!(log.fingerprint(is_mode).is_some());
 
+    // Nor what was made of it while it was not known.
+    log.lose(&[Cell::User("a".into())]);
+    add(&mut log, entries("SET sql_mode = @a"));
+    add(&mut log, entries("SET @a = 1"));
+    assert!(log.fingerprint(is_mode).is_none());
+    add(&mut log, entries("SET sql_mode = ''"));
+    assert!(log.fingerprint(is_mode).is_some());
+
     assert!(log.forget_oldest());
     assert!(log.fingerprint(is_mode).is_none() && log.state().is_none());
 }

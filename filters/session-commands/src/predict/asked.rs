@@ -14,7 +14,7 @@ use crate::{
 use chain::{
     Command, Error, Next, Reply, Server, Session,
     command::Asker,
-    facts::{ServedBy, StateId, Statement},
+    facts::{Orders, RuleVerdict, ServedBy, StateId, Statement},
 };
 use smallvec::SmallVec;
 use sql::session::{Cell, Class};
@@ -82,7 +82,7 @@ impl Predicting {
         } else if plan.is_nothing() && command.asker() == Asker::Client {
             self.worked = true;
         }
-        if tied || self.worked || session.in_transaction() {
+        if tied || self.worked || session.in_transaction() || must_go_down(command) {
             return None;
         }
         let kind = Kind::of(command, plan)?;
@@ -251,6 +251,16 @@ impl Kind {
         }
         log.fingerprint(|cell| shapes_reply(cell) || reads.contains(cell))
     }
+}
+
+/// Whether somebody below is to do more with the command than to have it executed.
+fn must_go_down(command: &Command) -> bool {
+    let ruled = |verdict: &RuleVerdict| {
+        verdict.switch_to_fast_forward || verdict.mirror.is_some() || verdict.multiplex.is_some()
+    };
+    command.session().fast_forward
+        || command.fact().is_some_and(ruled)
+        || Orders::of(command).mirror.is_some()
 }
 
 /// Whether the reply to any session command may depend on what is in the cell.

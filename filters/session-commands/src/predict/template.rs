@@ -251,3 +251,84 @@ impl fmt::Debug for Template {
         write!(f, "Template({:?}, {} bytes)", self.form, self.packets.len())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Template, count_from};
+    use bytes::{Bytes, BytesMut};
+    use chain::{Answer, Command, End, Outcome, testing::session};
+    use proptest::{collection::vec, prelude::*};
+    use wire::{
+        capability::Capabilities, command::CommandCode, packet::put_packet, status::Status,
+    };
+
+    fn given(template: &Template, id: u32) -> Answer {
+        let command = Command::new(session(), CommandCode::STMT_PREPARE, "SELECT 1");
+        let Outcome::Body(body) = template.reply(&command, Some(id)).into_outcome() else {
+            unreachable!("it is a body")
+        };
+        let mut answer = std::pin::pin!(body.collect(1 << 20));
+        let waker = std::task::Waker::noop();
+        let mut cx = std::task::Context::from_waker(waker);
+        let std::task::Poll::Ready(answer) = answer.as_mut().poll(&mut cx) else {
+            unreachable!("it is here already")
+        };
+        answer.expect("it ends")
+    }
+
+    proptest! {
+        /// Whatever servers say, nothing panics; and what is kept is given again as it was.
+        #[test]
+        fn what_is_kept_is_given_again(
+            payloads in vec(vec(any::<u8>(), 0..20), 0..6),
+            head in prop::option::of(vec(any::<u8>(), 11..14)),
+            alone in any::<bool>(),
+            ends in any::<bool>(),
+            status in prop::option::of(any::<u16>()),
+            cut in 0..8_usize,
+            prepares in any::<bool>(),
+            capabilities in any::<u64>(),
+        ) {
+            let (mut packets, mut seq) = (BytesMut::new(), 1);
+            let first = head.map(|mut head| { head[0] = 0; head });
+            let rest = if alone { Vec::new() } else { payloads };
+            for payload in first.iter().chain(&rest) {
+                seq = put_packet(&mut packets, seq, payload);
+            }
+            let whole = cut > 0 || packets.is_empty();
+            packets.truncate(packets.len() - if whole { 0 } else { 1 });
+            let mut last = Bytes::new();
+            if ends || !prepares {
+                last = packets.split().freeze();
+            }
+            let end = End { packet: last, status: status.map(Status), ..End::default() };
+            let answer = Answer { packets: packets.freeze(), end };
+            let template = Template::of(&answer, prepares, Capabilities(capabilities), true);
+            if let Some(template) = template {
+                prop_assert!(whole);
+                let again = given(&template, 7);
+                prop_assert_eq!(again.end.status, answer.end.status);
+                prop_assert_eq!(again.end.packet.len(), answer.end.packet.len());
+                let joined = |answer: &Answer| [&answer.packets[..], &answer.end.packet].concat();
+                let (here, mut there) = (joined(&again), joined(&answer));
+                if prepares {
+                    there[5..9].copy_from_slice(&7_u32.to_le_bytes());
+                }
+                prop_assert_eq!(here, there);
+                prop_assert_eq!(
+                    template.compare(&template, Capabilities(capabilities)),
+                    super::Difference::Same
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn packets_are_numbered_from_where_a_command_ends() {
+        let mut packets = BytesMut::from(&[1, 0, 0, 1, 9, 0, 0, 0, 2][..]);
+        assert_eq!(count_from(&mut packets, 255), Some(()));
+        assert_eq!(packets[..], [1, 0, 0, 255, 9, 0, 0, 0, 0]);
+        assert_eq!(count_from(&mut packets[..6], 1), None);
+        assert_eq!(count_from(&mut [], 1), None);
+    }
+}

@@ -13,7 +13,7 @@ use std::{sync::Arc, time::Duration};
 /// with weights, J. Resch, "New Hashing Algorithms for Data Storage" (2015).
 pub fn by_key(group: &Hostgroup, key: u64, max_lag: Option<Duration>) -> Option<&Arc<Server>> {
     let mut best: Option<(bool, f64, &Arc<Server>)> = None;
-    for server in group.servers.iter().filter(|server| server.weight > 0) {
+    for server in group.servers.iter().filter(|server| server.weight() > 0) {
         let (fits, score) = (takes(server, max_lag), score(server, key));
         if best.is_none_or(|(fitted, high, _)| (fits, score) > (fitted, high)) {
             best = Some((fits, score, server));
@@ -26,7 +26,7 @@ pub fn by_key(group: &Hostgroup, key: u64, max_lag: Option<Duration>) -> Option<
 fn score(server: &Server, key: u64) -> f64 {
     // The upper 53 bits fit into the fraction, and half a step keeps away from 0 and 1.
     let point = (hash(&server.name, key) >> 11) as f64 + 0.5;
-    f64::from(server.weight) / -(point / (1_u64 << 53) as f64).ln()
+    f64::from(server.weight()) / -(point / (1_u64 << 53) as f64).ln()
 }
 
 /// FNV-1a of the name, then mixed with the key (the end of SplitMix64). Never to change: other

@@ -1,7 +1,7 @@
 //! What `catch-up`, the connection below it and the dispatcher above it tell each other.
 
 use super::Fact;
-use crate::{command::Command, reply::Answer};
+use crate::{command::Command, reply::Answer, topology::HostgroupId};
 
 /// Commands that go before this one on its connection, in the same write. Their replies are kept
 /// from whoever reads the command's: they are the fact [`Answers`] on its reply. None of them may
@@ -28,6 +28,15 @@ pub struct Unprepared {
     pub command: Command,
 }
 
+/// The hostgroup of the primary whose replicas the target's hostgroup has, where `route` knows it
+/// and no [`Cluster`](crate::topology::Cluster) says so. Only on the commands of a session with a
+/// log. Writer: `route`; reader: the dispatcher.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Primary(pub HostgroupId);
+
+impl Fact for Primary {
+    const NAME: &'static str = "primary";
+}
 impl Fact for Preamble {
     const NAME: &'static str = "preamble";
 }

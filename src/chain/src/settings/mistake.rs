@@ -130,8 +130,13 @@ impl Mistakes {
         }
     }
 
+    /// The files that were read, by their names as they were given.
+    pub fn files(&self) -> &[String] {
+        &self.files
+    }
+
     /// Notes that `name` is the next file that is read.
-    pub(super) fn reading(&mut self, name: &str) {
+    pub fn reading(&mut self, name: &str) {
         if !self.files.iter().any(|known| known == name) {
             self.files.push(name.to_owned());
         }

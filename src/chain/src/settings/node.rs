@@ -12,6 +12,7 @@ use serde::{
 use std::{
     collections::{BTreeMap, btree_map},
     fmt,
+    hash::{Hash, Hasher},
     ops::Range,
     slice,
 };
@@ -48,6 +49,18 @@ pub enum Value {
 pub type Table = BTreeMap<String, (Range<usize>, Node)>;
 
 impl Value {
+    fn tag(&self) -> u8 {
+        match self {
+            Self::String(_) => 0,
+            Self::Integer(_) => 1,
+            Self::Float(_) => 2,
+            Self::Boolean(_) => 3,
+            Self::Datetime(_) => 4,
+            Self::Array(_) => 5,
+            Self::Table(_) => 6,
+        }
+    }
+
     /// What it is, with its article.
     pub(super) fn kind(&self) -> &'static str {
         match self {
@@ -58,6 +71,30 @@ impl Value {
             Self::Datetime(_) => "a date or time",
             Self::Array(_) => "a list",
             Self::Table(_) => "a table",
+        }
+    }
+}
+
+/// Without the places: what is written is the same wherever it stands.
+impl Hash for Value {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.tag().hash(state);
+        match self {
+            Self::String(text) | Self::Datetime(text) => text.hash(state),
+            Self::Integer(number) => number.hash(state),
+            Self::Float(number) => number.to_bits().hash(state),
+            Self::Boolean(flag) => flag.hash(state),
+            Self::Array(items) => {
+                items.len().hash(state);
+                items.iter().for_each(|item| item.value.hash(state));
+            }
+            Self::Table(table) => {
+                table.len().hash(state);
+                for (key, (_, node)) in table {
+                    key.hash(state);
+                    node.value.hash(state);
+                }
+            }
         }
     }
 }

@@ -24,12 +24,13 @@ pub(super) async fn live() -> &'static str {
 /// 200 if a client that comes now can be served, else 503.
 pub(super) async fn ready(State(facts): State<Arc<Facts>>) -> (StatusCode, Json<Readiness>) {
     let mut causes = Vec::new();
-    if facts.draining.is_given() {
+    if facts.live.is_draining() {
         causes.push("draining: no new clients are taken".to_owned());
     } else {
         // One after the other: whoever asks often does not make it connect often.
         let _asking = facts.asking.lock().await;
-        let asked = facts.hostgroups.iter().map(|hostgroup| unreachable(&facts, *hostgroup));
+        let needed = facts.live.world().map(|world| world.needed()).unwrap_or_default();
+        let asked = needed.iter().map(|hostgroup| unreachable(&facts, *hostgroup));
         causes.extend(join_all(asked).await.into_iter().flatten());
     }
     let ready = causes.is_empty();
@@ -39,9 +40,9 @@ pub(super) async fn ready(State(facts): State<Arc<Facts>>) -> (StatusCode, Json<
 
 /// Why no server of the hostgroup can be reached. Connects only if none has answered last time.
 async fn unreachable(facts: &Facts, hostgroup: HostgroupId) -> Option<String> {
-    let usable = |backend: &&Arc<Backend>| {
+    let usable = |backend: &Arc<Backend>| {
         backend.hostgroup == hostgroup
-            && backend.server.weight > 0
+            && backend.server.weight() > 0
             && backend.server.standing.state() <= ServerState::Shunned
     };
     let takes_work =

@@ -33,7 +33,7 @@ pub(super) struct Refusal {
     error: String,
 }
 
-type Refused = (StatusCode, Json<Refusal>);
+pub(super) type Refused = (StatusCode, Json<Refusal>);
 
 pub(super) async fn all(State(facts): State<Arc<Facts>>) -> Json<Servers> {
     let health = facts.backends.health();
@@ -48,7 +48,8 @@ pub(super) async fn order(
     headers: HeaderMap,
     body: String,
 ) -> Result<Json<Vec<ServerReport>>, Refused> {
-    let Word { state } = read(peer, &headers, &body)?;
+    from_here(peer, &headers)?;
+    let Word { state } = read(&body)?;
     let health = facts.backends.health();
     if health.order(&name, state) == 0 {
         let mut names: Vec<_> = health.servers().into_iter().map(|server| server.name).collect();
@@ -63,7 +64,7 @@ pub(super) async fn order(
 
 /// Whoever reaches the port may read; only those on this machine may give orders, and no page in
 /// a browser of theirs: it cannot send this type to another origin.
-fn read(peer: SocketAddr, headers: &HeaderMap, body: &str) -> Result<Word, Refused> {
+pub(super) fn from_here(peer: SocketAddr, headers: &HeaderMap) -> Result<(), Refused> {
     if !peer.ip().to_canonical().is_loopback() {
         let text = "orders are taken from this machine only, by its loopback addresses";
         return Err(refuse(StatusCode::FORBIDDEN, text));
@@ -73,19 +74,23 @@ fn read(peer: SocketAddr, headers: &HeaderMap, body: &str) -> Result<Word, Refus
         let text = "say Content-Type: application/json";
         return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, text));
     }
+    Ok(())
+}
+
+fn read(body: &str) -> Result<Word, Refused> {
     serde_json::from_str(body).map_err(|error| {
         let form = r#"give {"state": "online"}, "offline-soft" or "offline-hard""#;
         refuse(StatusCode::BAD_REQUEST, format!("{error}; {form}"))
     })
 }
 
-fn refuse(status: StatusCode, error: impl Into<String>) -> Refused {
+pub(super) fn refuse(status: StatusCode, error: impl Into<String>) -> Refused {
     (status, Json(Refusal { error: error.into() }))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::read;
+    use super::{from_here, read};
     use crate::config::ServerWord;
     use axum::http::{HeaderMap, HeaderValue, StatusCode, header::CONTENT_TYPE};
 
@@ -93,7 +98,8 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
         let peer = peer.parse().expect("an address");
-        read(peer, &headers, body).map(|word| word.state).map_err(|(status, _)| status)
+        let word = from_here(peer, &headers).and_then(|()| read(body));
+        word.map(|word| word.state).map_err(|(status, _)| status)
     }
 
     #[test]

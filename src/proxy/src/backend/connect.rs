@@ -138,6 +138,17 @@ impl Endpoint {
         }
     }
 
+    /// Its host and port, or its path, as configured.
+    pub(super) fn place(&self) -> (String, Option<u16>) {
+        match &self.place {
+            Place::Unix(path) => (path.display().to_string(), None),
+            Place::Tcp(address) => match address.rsplit_once(':') {
+                Some((host, port)) => (host.trim_matches(['[', ']']).to_owned(), port.parse().ok()),
+                None => (address.clone(), None),
+            },
+        }
+    }
+
     /// Connects for whoever `source` says.
     pub(super) async fn connect(&self, source: Source) -> io::Result<Stream> {
         let mut io: Stream = match &self.place {

@@ -4,7 +4,7 @@ mod batch;
 mod stream;
 
 use super::{Backend, dedicated::Dedicated, link::Link, tally::Change};
-use crate::buffer::poll_chunk;
+use crate::{buffer::poll_chunk, telemetry::Trail};
 use bytes::{Bytes, BytesMut};
 use chain::{
     Body, Command, End, Error, Reply, Result, Stack,
@@ -135,9 +135,12 @@ async fn exchange(mut wire: Loan<Wire>, command: Command) -> Result<Reply> {
         sent = sent => sent,
     };
     drop(packets);
-    link.lasting.follow(&command);
+    link.sends(&command);
     if !answered(&command, link.vendor).has_reply() {
         link.counts(Change::by(&command), &End::default());
+        if let Some(trail) = command.trail::<Trail>() {
+            trail.sent(&command, link).ended(None);
+        }
         wire.state = if sent.is_ok() { State::Clean } else { State::Broken };
         sent.map_err(lost)?;
         return Ok(Reply::new(Body::end(End::default())));

@@ -13,7 +13,11 @@ use super::{
     mirror::Mirrors,
     sessions::{Killed, Lease, Registered, Sessions},
 };
-use crate::config::{self, Account};
+use crate::{
+    config::{self, Account},
+    telemetry::Trail,
+};
+use arc_swap::ArcSwap;
 use chain::{
     Chain, Command, Error, Reply, Result, Server, Stack,
     command::Asker,
@@ -29,8 +33,12 @@ use chain::{
 use smallvec::SmallVec;
 use std::{
     pin::Pin,
-    sync::{Arc, atomic::Ordering::Relaxed},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     task::{Context, Poll, ready},
+    time::Instant,
 };
 use tower::{Service, ServiceExt};
 
@@ -44,11 +52,12 @@ pub(crate) struct Dispatch(Lend<State>);
 pub(crate) struct Shared {
     pub(crate) chain: Chain,
     pub(crate) backends: Arc<Backends>,
-    pub(crate) settings: config::Backend,
+    /// A reload may change them.
+    pub(crate) settings: Arc<ArcSwap<config::Backend>>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) mirrors: Arc<Mirrors>,
     /// Replies say what statement they are to: [`Ran`].
-    pub(crate) tells_statement: bool,
+    pub(crate) tells_statement: Arc<AtomicBool>,
 }
 
 /// The statement that a reply is the reply to, as far as `parse` knows it; on the reply, where
@@ -163,6 +172,11 @@ impl Service<Command> for Dispatch {
             let Some(target) = command.fact::<Target>().cloned() else {
                 return Err(Error::filter("no filter has said which server this command goes to"));
             };
+            if let Some(trail) = command.trail::<Trail>()
+                && command.asker() == Asker::Client
+            {
+                trail.dispatched(&command);
+            }
             if state.keeps_state && state.prepare(&command, &target) {
                 return state.close_everywhere(&command).await;
             }
@@ -259,13 +273,14 @@ impl State {
         }
         let orders = if *alone { Orders::default() } else { Orders::of(&command) };
         if let Some(hostgroup) = orders.mirror {
-            shared.mirrors.send(hostgroup, &command, &me.entry.account);
+            shared.mirrors.send(hostgroup, &command, &me.entry.account());
         }
-        let ran = shared.tells_statement.then(|| Ran(command.fact::<Statement>().cloned()));
+        let ran =
+            shared.tells_statement.load(Relaxed).then(|| Ran(command.fact::<Statement>().cloned()));
         let reply = match orders.timeout {
             None => ids::exchange(one, me, command).await,
             Some(limit) => {
-                let (lease, account) = (one.ids.lease.clone(), me.entry.account.clone());
+                let (lease, account) = (one.ids.lease.clone(), Account::clone(&me.entry.account()));
                 let reply = ids::exchange(one, me, command);
                 // In a box of its own: few commands have one.
                 Box::pin(deadline::within(limit, lease, account, reply)).await
@@ -329,7 +344,13 @@ impl State {
             let name = &target.server.name;
             return Err(Error::filter(format!("this session has no connection to {name}")));
         }
-        let (link, target) = self.attach(&target, command).await?;
+        let trail = command.trail::<Trail>().map(|trail| (trail, Instant::now()));
+        let attached = self.attach(&target, command).await;
+        if let Some((trail, began)) = trail {
+            let found = attached.as_ref().ok();
+            trail.checked_out(began, found.map(|(_, target)| target.server.name.clone()));
+        }
+        let (link, target) = attached?;
         let attached = self.hold(target, link);
         let at = self.held.len() - 1;
         let ready = self.held[at].stack.ready().await.map(drop);

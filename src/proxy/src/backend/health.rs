@@ -15,19 +15,20 @@ mod probe;
 mod pulse;
 pub(crate) mod report;
 mod roster;
+mod succession;
 
 use super::leash::Leashes;
 use crate::{
     config::{Cluster, Config, ServerWord},
     metrics::Health as Counts,
 };
-use chain::{HostgroupId, Server, Topology, topology::ServerState};
+use chain::{HostgroupId, Server, topology::ServerState};
 use machine::{Event, Lag, Machine, Rules, Transition, state_name};
 pub(crate) use pulse::Pulse;
 use report::{Happened, Record};
 use roster::{Membership, News, Roster, Seat};
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
     time::{Duration, Instant},
 };
 use tokio::sync::{Notify, futures::Notified};
@@ -36,10 +37,13 @@ use tokio::sync::{Notify, futures::Notified};
 pub(crate) struct Health {
     places: Vec<Place>,
     clusters: Vec<Seats>,
-    /// Tells those who wait for a server of every change.
-    changed: Notify,
+    /// Tells those who wait for a server of every change, also of that to another configuration.
+    changed: Arc<Notify>,
     monitored: bool,
     metrics: Counts,
+    /// Another configuration is in use: what is seen is noted there. Locked by whoever notes
+    /// something, and when a reload takes over.
+    retired: RwLock<bool>,
 }
 
 /// One address.
@@ -47,12 +51,15 @@ struct Place {
     name: Arc<str>,
     address: String,
     /// Locked when something is seen of the server, or somebody asks; never for a command.
-    record: Mutex<Record>,
+    record: Arc<Mutex<Record>>,
+    /// What the file says of it.
+    word: ServerWord,
+    rules: Rules,
     members: Vec<Member>,
     /// Its cluster, and its seat there.
     seat: Option<(usize, usize)>,
     /// Sessions have reason to believe that it is gone.
-    suspect: Notify,
+    suspect: Arc<Notify>,
 }
 
 /// One address in one hostgroup.
@@ -74,15 +81,18 @@ struct Seats {
 }
 
 impl Health {
-    pub(crate) fn new(config: &Config, topology: &Topology, metrics: &Counts) -> Arc<Self> {
-        let settings = &config.monitor.settings;
+    /// The health of `servers`, which stand for those of `config` one by one. What is known of an
+    /// address goes on where there was a configuration before. Nothing is changed by it until
+    /// [`Health::begin`].
+    pub(crate) fn new(config: &Config, servers: &[Arc<Server>], before: &Self) -> Arc<Self> {
         let monitored = config.monitor.account.is_some();
         let mut health = Self {
             places: Vec::new(),
             clusters: Vec::new(),
-            changed: Notify::new(),
+            changed: before.changed.clone(),
             monitored,
-            metrics: metrics.clone(),
+            metrics: before.metrics.clone(),
+            retired: RwLock::new(false),
         };
         let seats = |cluster: &Cluster| Seats {
             config: cluster.clone(),
@@ -90,49 +100,51 @@ impl Health {
             places: Vec::new(),
         };
         health.clusters.extend(config.clusters.iter().map(seats));
-        for (server, id) in config.servers.iter().zip(1..) {
-            let hostgroup = HostgroupId(server.hostgroup);
-            let group = topology.hostgroup(hostgroup);
-            let made = group.and_then(|group| group.servers.iter().find(|made| made.id == id));
-            let Some(made) = made.cloned() else { continue };
+        for (server, made) in config.servers.iter().zip(servers) {
             let address = server.address.to_string();
             let cluster = config.clusters.iter().position(|one| one.has(server.hostgroup));
             let at = health.places.iter().position(|place| place.address == address);
             let at = at.unwrap_or_else(|| {
-                let max_lag = cluster.and_then(|at| config.clusters[at].max_lag);
-                let rules = Rules {
-                    failures: settings.failures,
-                    successes: settings.successes,
-                    confirmations: settings.confirmations,
-                    shun_time: settings.shun_time,
-                    monitored,
-                    max_lag: max_lag.map(|lag| *lag),
-                };
                 let of_address = config.servers.iter().filter(|one| one.address == server.address);
                 let word = of_address.map(|one| one.state).max().unwrap_or_default();
+                let rules = rules(config, cluster);
+                let known = before.at(&address);
+                let record = known.map(|place| place.record.clone());
+                let anew = || Record::new(Machine::new(rules, word, Instant::now()));
                 health.places.push(Place {
                     name: made.name.clone(),
                     address,
-                    record: Mutex::new(Record::new(Machine::new(rules, word, Instant::now()))),
+                    record: record.unwrap_or_else(|| Arc::new(Mutex::new(anew()))),
+                    word,
+                    rules,
                     members: Vec::new(),
                     seat: None,
-                    suspect: Notify::new(),
+                    suspect: known.map(|place| place.suspect.clone()).unwrap_or_default(),
                 });
                 health.places.len() - 1
             });
-            let (leashes, listed) = (Arc::default(), !server.twin);
-            let member = Member { hostgroup, server: made, leashes, listed };
+            let hostgroup = HostgroupId(server.hostgroup);
+            let leashes = before.leashes(made).unwrap_or_default();
+            let member = Member { hostgroup, server: made.clone(), leashes, listed: !server.twin };
             health.places[at].members.push(member);
             if let (Some(cluster), None) = (cluster, health.places[at].seat) {
                 health.places[at].seat = Some((cluster, health.clusters[cluster].places.len()));
                 health.clusters[cluster].places.push(at);
             }
         }
-        for place in &health.places {
-            place.lock().show(place, &health.metrics);
-        }
-        (0..health.clusters.len()).for_each(|at| health.arrange(at));
         Arc::new(health)
+    }
+
+    /// Where there is no server yet.
+    pub(crate) fn of_nothing(metrics: &Counts) -> Arc<Self> {
+        Arc::new(Self {
+            places: Vec::new(),
+            clusters: Vec::new(),
+            changed: Arc::default(),
+            monitored: false,
+            metrics: metrics.clone(),
+            retired: RwLock::new(false),
+        })
     }
 
     /// Somebody asks the servers.
@@ -171,6 +183,10 @@ impl Health {
 
     /// Notes what is seen of a server, and does what follows from it.
     fn observe(self: &Arc<Self>, at: usize, event: Event) {
+        let retired = self.retired.read().unwrap_or_else(PoisonError::into_inner);
+        if *retired {
+            return;
+        }
         let place = &self.places[at];
         let mut record = place.lock();
         let lag = record.machine.lag();
@@ -181,7 +197,6 @@ impl Health {
         let Some(transition) = transition else { return };
         record.show(place, &self.metrics);
         self.tell(place, &mut record, &transition);
-        let until = record.machine.until().filter(|_| !self.monitored);
         drop(record);
         if let Some((_, ServerState::OfflineHard)) = transition.state {
             place.members.iter().for_each(|member| place.cut(member, "offline-hard"));
@@ -190,6 +205,12 @@ impl Health {
             self.arrange(cluster);
         }
         self.changed.notify_waiters();
+        self.wake_in_time(at);
+    }
+
+    /// Where nobody asks a server that is shunned, time alone brings it back.
+    fn wake_in_time(self: &Arc<Self>, at: usize) {
+        let until = self.places[at].lock().machine.until().filter(|_| !self.monitored);
         if let Some(until) = until {
             let health = self.clone();
             tokio::spawn(async move {
@@ -323,5 +344,19 @@ impl Record {
             metrics.is_in(*hostgroup, &place.name, state);
             metrics.is_member(*hostgroup, &place.name, server.standing.is_member());
         }
+    }
+}
+
+/// When states change of a server in this cluster.
+fn rules(config: &Config, cluster: Option<usize>) -> Rules {
+    let settings = &config.monitor.settings;
+    let max_lag = cluster.and_then(|at| config.clusters[at].max_lag);
+    Rules {
+        failures: settings.failures,
+        successes: settings.successes,
+        confirmations: settings.confirmations,
+        shun_time: settings.shun_time,
+        monitored: config.monitor.account.is_some(),
+        max_lag: max_lag.map(|lag| *lag),
     }
 }

@@ -48,6 +48,11 @@ impl Leashes {
         held.wakers.len()
     }
 
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lock().wakers.is_empty()
+    }
+
     /// Locked when a connection is opened and when it closes.
     fn lock(&self) -> MutexGuard<'_, Held> {
         // Nothing panics while it is locked.

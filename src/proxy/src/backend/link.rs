@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{buffer, config::Account, stream::Stream};
 use bytes::{Bytes, BytesMut};
-use chain::End;
+use chain::{Command, End};
 use std::{
     io,
     sync::{Arc, atomic::Ordering::Relaxed},
@@ -76,10 +76,9 @@ impl Link {
         if let Some(names) = self.set_names() {
             self.run(&names).await?;
         }
-        // MariaDB's reset keeps the schema, but not the schema's collation.
-        let strange = self.was_reset && self.vendor == Vendor::MariaDb;
+        // A reset keeps the schema, but not the schema's collation.
         if let Some(wanted) = schema
-            && (strange || self.schema != Schema::Named(wanted.clone()))
+            && (self.was_reset || self.schema != Schema::Named(wanted.clone()))
         {
             self.ask(CommandCode::INIT_DB, wanted).await?;
             self.schema = Schema::Named(wanted.clone());
@@ -131,6 +130,12 @@ impl Link {
         // It is closed in any event.
         let _ = self.io.write_all(&packet).await;
         let _ = self.io.shutdown().await;
+    }
+
+    /// Notes what a command is about to do to the connection.
+    pub(super) fn sends(&mut self, command: &Command) {
+        self.lasting.follow(command);
+        self.was_reset |= command.code() == CommandCode::RESET_CONNECTION;
     }
 
     /// Notes what a command has done to the prepared statements, and to the transaction.

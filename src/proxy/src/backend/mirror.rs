@@ -9,11 +9,9 @@ use crate::{
     config::{self, Account},
     metrics::{Metrics, Mirrored},
 };
+use arc_swap::ArcSwap;
 use chain::{Command, Frame, HostgroupId, Outcome, balance::Choice};
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Instant};
 use tokio::sync::Semaphore;
 use tower::{Service, ServiceExt};
 use wire::command::CommandCode;
@@ -24,8 +22,7 @@ const AT_ONCE: usize = 64;
 /// Sends copies.
 pub(crate) struct Mirrors {
     backends: Arc<Backends>,
-    /// How long a copy may wait for its connection.
-    budget: Duration,
+    settings: Arc<ArcSwap<config::Backend>>,
     choice: Choice,
     room: Arc<Semaphore>,
     metrics: Mirrored,
@@ -35,12 +32,12 @@ impl Mirrors {
     /// Sends copies to these servers.
     pub(crate) fn new(
         backends: &Arc<Backends>,
-        settings: &config::Backend,
+        settings: &Arc<ArcSwap<config::Backend>>,
         metrics: &Metrics,
     ) -> Arc<Self> {
         Arc::new(Self {
             backends: backends.clone(),
-            budget: settings.connect_budget,
+            settings: settings.clone(),
             choice: Choice::default(),
             room: Arc::new(Semaphore::new(AT_ONCE)),
             metrics: metrics.mirrored.clone(),
@@ -91,7 +88,7 @@ impl Mirrors {
         let chosen = self.choice.server(group);
         let backend = chosen.and_then(|server| self.backends.get(&server));
         let backend = backend.ok_or("the hostgroup has no server to choose")?;
-        let deadline = Instant::now() + self.budget;
+        let deadline = Instant::now() + self.settings.load().connect_budget;
         let link = backend.attach(session, account, deadline, false).await;
         let mut stack = Connection::stack(link.map_err(|error| error.to_string())?);
         let sent = async { stack.ready().await?.call(copy).await };

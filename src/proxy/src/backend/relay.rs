@@ -126,18 +126,18 @@ impl Backends {
         attempt: impl AsyncFn(&Arc<Backend>, Source, Instant) -> Result<T, ConnectError>,
     ) -> Result<T, Unmet> {
         let deadline = Instant::now() + settings.connect_budget;
-        let health = self.health();
         loop {
+            let health = self.health();
             let mut changed = pin!(health.changed());
             // From here on no change goes by unseen.
             changed.as_mut().enable();
             let mut servers = available(group, None, health.is_monitored());
             servers.sort_by_key(|server| {
-                u64::from(server.load.attached()) * 1000 / u64::from(server.weight)
+                u64::from(server.load.attached()) * 1000 / u64::from(server.weight())
             });
             let (mut refusal, mut failures) = (None, Vec::new());
             for backend in servers.iter().filter_map(|server| self.get(server)) {
-                match attempt(backend, source, deadline).await {
+                match attempt(&backend, source, deadline).await {
                     Ok(greeted) => return Ok(greeted),
                     Err(ConnectError::Refused(error)) => refusal = Some(error),
                     Err(error) => failures.push((backend.server.id, error.to_string())),

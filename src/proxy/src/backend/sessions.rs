@@ -2,6 +2,7 @@
 
 use super::{Backend, gate::Gate, ids::spell, tally::Tally};
 use crate::config::Account;
+use arc_swap::ArcSwap;
 use std::{
     collections::HashMap,
     sync::{
@@ -32,7 +33,7 @@ pub(crate) struct Registered {
 /// What others may know of a session.
 pub(crate) struct Entry {
     /// Who it is on servers.
-    pub(crate) account: Account,
+    account: ArcSwap<Account>,
     /// A KILL of its connection is on its way, or has succeeded.
     pub(crate) killed: AtomicBool,
     /// The client has set `pseudo_thread_id`: CONNECTION_ID() is what it says.
@@ -87,7 +88,7 @@ impl Sessions {
         let (sender, ended) = oneshot::channel();
         let place = Place { leases: Vec::new(), end: Some(sender) };
         let entry = Arc::new(Entry {
-            account,
+            account: ArcSwap::from_pointee(account),
             killed: AtomicBool::new(false),
             renamed: AtomicBool::new(false),
             place: Mutex::new(place),
@@ -124,6 +125,16 @@ impl Drop for Registered {
 }
 
 impl Entry {
+    /// Who it is on servers.
+    pub(crate) fn account(&self) -> Arc<Account> {
+        self.account.load_full()
+    }
+
+    /// Its connections are opened as `account` from now on: a reload has changed its password.
+    pub(crate) fn becomes(&self, account: Account) {
+        self.account.store(Arc::new(account));
+    }
+
     /// The session has got a connection, and uses it. False if the session has been ended.
     pub(crate) fn attach(&self, lease: Arc<Lease>) -> bool {
         let mut place = self.lock();

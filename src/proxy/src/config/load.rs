@@ -1,17 +1,20 @@
 //! From files to a configuration.
 
 use super::{
-    Config, Server,
+    Config, Server, Shutdown,
     checks::{self, Hostgroups},
     cluster, limits, monitor,
     part::{self, Entry, List, Part, Variables, elsewhere},
-    schema, tcp, user,
+    schema, tcp, telemetry, user,
 };
 use chain::{
     Chain, Registry,
     settings::{Mistake, Mistakes, Settings},
 };
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 pub(super) fn load(
     path: &Path,
@@ -22,7 +25,9 @@ pub(super) fn load(
     let config = match Part::read(path, variables, &mut mistakes) {
         Ok(main) => {
             let parts = with_included(main, variables, &mut mistakes);
-            Some(assemble(&parts, registry, variables, &mut mistakes))
+            let mut config = assemble(&parts, registry, variables, &mut mistakes);
+            config.files = mistakes.files().iter().map(PathBuf::from).collect();
+            Some(config)
         }
         Err(why) => {
             let name = path.display().to_string();
@@ -74,11 +79,14 @@ fn assemble(
 
     let admin = part::single(parts, "admin", mistakes);
     let log = part::single(parts, "log", mistakes);
+    let otlp = part::single(parts, "otlp", mistakes);
+    let trace = part::single(parts, "trace", mistakes);
     let bounds = part::single(parts, "limits", mistakes);
     let backend = part::single(parts, "backend", mistakes);
     let watching = part::single(parts, "monitor", mistakes);
     let sockets = part::single(parts, "tcp", mistakes);
-    let shutdown = part::single(parts, "shutdown", mistakes);
+    let mut shutdown = part::single(parts, "shutdown", mistakes);
+    let reload = part::single(parts, "reload", mistakes);
     let mut listeners = part::list(parts, "listener", mistakes);
     let users = part::list(parts, "user", mistakes);
     let mut servers = part::list(parts, "server", mistakes);
@@ -86,9 +94,11 @@ fn assemble(
     let clusters = part::list(parts, "cluster", mistakes);
     let chains = chains(parts, registry, mistakes);
     resolve_paths(&mut listeners, &mut servers);
+    resolve_take_over(&mut shutdown);
 
     checks::admin(&admin, mistakes);
     checks::log(&log, mistakes);
+    telemetry::check(&otlp, &trace, mistakes);
     limits::check(&bounds, mistakes);
     checks::backend(&backend, mistakes);
     tcp::check(&sockets, mistakes);
@@ -109,10 +119,14 @@ fn assemble(
     Config {
         admin: admin.value,
         log: log.value,
+        otlp: otlp.value,
+        trace: trace.value,
         limits: bounds.value,
         backend: backend.value,
         tcp: sockets.value,
         shutdown: shutdown.value,
+        reload: reload.value,
+        files: Vec::new(),
         users,
         listeners: values(listeners),
         servers,
@@ -161,6 +175,10 @@ fn resolve_paths(listeners: &mut List<super::Listener>, servers: &mut List<Serve
             *path = entry.directory.join(&*path);
         }
     }
+}
+
+fn resolve_take_over(shutdown: &mut Entry<Shutdown>) {
+    shutdown.value.take_over = shutdown.value.take_over.as_ref().map(|path| shutdown.resolve(path));
 }
 
 fn values<T>(list: List<T>) -> Vec<T> {

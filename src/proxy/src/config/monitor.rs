@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::{path::PathBuf, time::Duration};
 
 /// How servers are watched.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Monitor {
     /// Who asks the servers. Without it nobody does: what is known of them is what sessions meet
     /// with.
@@ -22,7 +22,7 @@ pub struct Monitor {
 
 /// How servers are watched. Without `user` nobody asks them, and a server is only left alone for a
 /// while when sessions cannot connect to it.
-#[derive(Clone, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Monitor")]
 pub struct MonitorTable {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::{borrow::Cow, fmt, net::IpAddr};
 
 /// Load balancers that speak the PROXY protocol, version 1 or 2.
-#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ProxyProtocol {
     /// Addresses and networks (as in "10.0.0.0/8"). A TCP connection from there must begin with a

@@ -1,8 +1,8 @@
 //! The JSON Schema of the whole file: the tables' types and the filters' settings.
 
 use super::{
-    Admin, Backend, Cluster, Hostgroup, Limits, Listener, Log, MonitorTable, Server, Shutdown, Tcp,
-    user::UserTable,
+    Admin, Backend, Cluster, Hostgroup, Limits, Listener, Log, MonitorTable, Otlp, Reload, Server,
+    Shutdown, Tcp, Trace, user::UserTable,
 };
 use chain::{Part, Registry};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema, schema_for};
@@ -24,6 +24,12 @@ struct File {
     /// What is logged, to standard error.
     #[schemars(default)]
     log: Log,
+    /// Where traces and metrics are sent, by OTLP.
+    #[schemars(default)]
+    otlp: Otlp,
+    /// Which commands are traced, and what is told of them.
+    #[schemars(default)]
+    trace: Trace,
     /// Bounds on what clients can take.
     #[schemars(default)]
     limits: Limits,
@@ -54,6 +60,9 @@ struct File {
     /// How the proxy ends.
     #[schemars(default)]
     shutdown: Shutdown,
+    /// When the configuration is read again.
+    #[schemars(default)]
+    reload: Reload,
     /// What commands go through: `[chain.NAME]`.
     #[schemars(default)]
     chain: Chains,

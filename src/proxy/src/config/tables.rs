@@ -8,7 +8,7 @@ use std::{path::PathBuf, time::Duration};
 use wire::compress::Method;
 
 /// Metrics and status over HTTP.
-#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Admin {
     /// Where `/metrics`, `/status`, `/live` and `/ready` are served, over TCP. Whoever reaches it can read them.
@@ -16,7 +16,7 @@ pub struct Admin {
 }
 
 /// What is logged, to standard error.
-#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Log {
     /// A level (error, warn, info, debug, trace), or a list of them for parts of the program, as
@@ -45,7 +45,7 @@ pub enum LogFormat {
 }
 
 /// Where clients connect.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Listener {
     /// TCP (host:port, port 0 for a free one) or unix:PATH.
@@ -99,7 +99,7 @@ pub enum Compression {
 }
 
 /// TLS towards clients.
-#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ListenerTls {
     /// Whether clients can or must use TLS.
@@ -161,7 +161,7 @@ pub enum AuthPlugin {
 }
 
 /// A server, in one hostgroup. Stands several times for a server of several hostgroups.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Server {
     /// The hostgroup it is in.
@@ -230,7 +230,7 @@ pub enum ServerCompression {
 }
 
 /// TLS towards a server.
-#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerTls {
     /// Whether TLS is used, and how much of the server's certificate is checked.
@@ -264,7 +264,7 @@ pub enum ServerTlsMode {
 }
 
 /// A name for a hostgroup.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Hostgroup {
     /// Its number, as servers and users name it.
@@ -275,7 +275,7 @@ pub struct Hostgroup {
 }
 
 /// Connections to servers, and the pools that keep them.
-#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Backend {
     /// How long a command may wait for its connection, all attempts together.
@@ -315,13 +315,17 @@ pub struct Backend {
 }
 
 /// How the proxy ends.
-#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Shutdown {
     /// How long sessions may go on after SIGTERM or SIGINT.
     #[serde(with = "duration")]
     #[schemars(with = "HumanDuration")]
     pub grace: Duration,
+    /// A unix socket at which the listening sockets are given to a process of the same user that
+    /// takes over (`towpath run --take-over`). Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub take_over: Option<PathBuf>,
 }
 
 impl Server {
@@ -379,7 +383,7 @@ impl Default for Backend {
 
 impl Default for Shutdown {
     fn default() -> Self {
-        Self { grace: Duration::from_secs(30) }
+        Self { grace: Duration::from_secs(30), take_over: None }
     }
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// TCP connections, to clients and to servers: how peers are noticed that are gone without a word.
-#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Tcp {
     /// A peer that has said nothing for this long is asked whether it is there (TCP_KEEPIDLE), 1s

@@ -15,7 +15,7 @@ use std::{
 use wire::auth::Secret;
 
 /// Somebody who may log in.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct User {
     /// What the client must give.
     pub account: Account,
@@ -49,7 +49,7 @@ pub enum Require {
 }
 
 /// A name and its password.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Account {
     /// The name.
     pub user: Arc<str>,
@@ -210,7 +210,11 @@ impl Ways<'_> {
         };
         let password = match (self.text, self.file, self.variable) {
             (Some(text), _, _) => Ok(text.clone()),
-            (_, Some(file), _) => first_line(&entry.resolve(file)),
+            (_, Some(file), _) => {
+                let file = entry.resolve(file);
+                mistakes.reading(&file.display().to_string());
+                first_line(&file)
+            }
             (_, _, Some(name)) => {
                 variables(name).ok_or_else(|| format!("the environment has no variable {name}"))
             }

@@ -43,7 +43,7 @@ fn bed<C, S>(
     start: Start,
     grace: Grace,
 ) -> Bed<C, S> {
-    let metrics = Metrics::new(Default::default());
+    let metrics = Metrics::new(Default::default(), &Default::default());
     let mut near = Client::new(to_client.into(), &Budget::new(0));
     let (mut far, counts) = (to_server.into(), metrics.clone());
     let ended = tokio::spawn(async move {

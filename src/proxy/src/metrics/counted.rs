@@ -1,34 +1,41 @@
 //! What the filters of the chains count.
 
+use arc_swap::ArcSwap;
 use chain::counters::Family;
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeMetric},
     metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
 };
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+/// What there is to count now; a reload changes it. Clones are one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Counted(Arc<ArcSwap<Families>>);
 
 /// Families by their name, with the chains that they belong to.
-#[derive(Debug, Default)]
-pub(crate) struct Counted(BTreeMap<&'static str, Vec<(String, Family)>>);
+type Families = BTreeMap<&'static str, Vec<(String, Family)>>;
 
 impl Counted {
-    /// The families of these chains.
-    pub(crate) fn of<'a>(chains: impl IntoIterator<Item = (&'a String, &'a chain::Chain)>) -> Self {
-        let mut counted = Self::default();
+    /// The families of these chains from now on.
+    pub(crate) fn replace<'a>(
+        &self,
+        chains: impl IntoIterator<Item = (&'a String, &'a chain::Chain)>,
+    ) {
+        let mut families = Families::default();
         for (name, chain) in chains {
             for family in chain.counters() {
-                let same = counted.0.entry(family.name()).or_default();
+                let same = families.entry(family.name()).or_default();
                 same.push((name.clone(), family.clone()));
             }
         }
-        counted
+        self.0.store(Arc::new(families));
     }
 }
 
 impl Collector for Counted {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        for (name, families) in &self.0 {
+        for (name, families) in &**self.0.load() {
             let Some((_, first)) = families.first() else { continue };
             let gauge = first.is_measured();
             let kind = if gauge { MetricType::Gauge } else { MetricType::Counter };
@@ -72,7 +79,9 @@ mod tests {
         let chain = testing::chain("session = [{ use = 'counts' }]", &registry).expect("is good");
         let chains = [("a".to_owned(), chain.clone()), ("b".to_owned(), chain)];
         let mut metrics = Metrics::with_prefix("towpath");
-        metrics.register_collector(Box::new(Counted::of(chains.iter().map(|(n, c)| (n, c)))));
+        let counted = Counted::default();
+        counted.replace(chains.iter().map(|(n, c)| (n, c)));
+        metrics.register_collector(Box::new(counted));
         let mut out = String::new();
         text::encode(&mut out, &metrics).expect("a string takes all");
         assert!(out.contains("towpath_rule_hits_total{chain=\"a\",rule_id=\"7\"} 1"), "{out}");

@@ -71,6 +71,31 @@ impl Health {
         self.members.get_or_create(&labels).set(i64::from(member));
     }
 
+    /// Shows the server no more in this hostgroup.
+    pub(crate) fn forget(&self, hostgroup: HostgroupId, server: &str) {
+        for one in STATES {
+            let labels = StateLabels {
+                hostgroup: hostgroup.0,
+                server: server.to_owned(),
+                state: state_name(one),
+            };
+            self.states.remove(&labels);
+        }
+        let labels = ServerLabels { hostgroup: hostgroup.0, server: server.to_owned() };
+        self.members.remove(&labels);
+    }
+
+    /// Shows the server no more, wherever it stood.
+    pub(crate) fn forget_everywhere(&self, server: &str) {
+        self.lag.remove(&NameLabels { server: server.to_owned() });
+        for probe in ["ping", "read-only", "lag"] {
+            for result in ["ok", "failed"] {
+                let server = server.to_owned();
+                self.probes.remove(&ProbeLabels { server, probe, result });
+            }
+        }
+    }
+
     pub(crate) fn changed(&self, server: &str, from: &'static str, to: &'static str) {
         let labels = TransitionLabels { server: server.to_owned(), from, to };
         self.transitions.get_or_create(&labels).inc();

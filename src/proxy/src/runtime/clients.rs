@@ -5,10 +5,10 @@ mod proxied;
 use super::{Common, Door};
 use crate::{
     backend::{identity, relay::Unmet},
-    forward::{self, Parting, Start, forward},
+    forward::{self, Grace, Parting, Start, forward},
     session::{
-        Client, Context, Ended,
-        login::{Entrance, LoggedIn, broke_off},
+        Client, Context, Ended, Place,
+        login::{LoggedIn, broke_off},
         serve,
     },
 };
@@ -21,19 +21,22 @@ use wire::err::{ErrPacket, ErrorCode, codes};
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Accepts clients until the proxy drains.
-pub(super) async fn accept(door: Door, common: Arc<Common>) {
+pub(super) async fn accept(door: Arc<Door>, common: Arc<Common>) {
+    let Some(acceptor) = door.acceptor() else { return };
     loop {
+        let tcp = door.tcp.load_full();
         let accepted = tokio::select! {
             biased;
-            () = common.draining.given() => return door.acceptor.close(),
-            accepted = door.acceptor.accept() => accepted,
+            () = common.draining.given() => return door.close(),
+            () = door.closing.given() => return door.close(),
+            accepted = acceptor.accept(&tcp) => accepted,
         };
         match accepted {
             Ok((io, peer)) => {
                 common.metrics.accepted.inc();
                 let client = Client::new(io, &common.budget);
-                let (entrance, context) = (door.entrance.clone(), door.context.clone());
-                common.sessions.spawn(arrive(client, peer, entrance, context, common.clone()));
+                let place = Place::new(&door.context);
+                common.sessions.spawn(arrive(client, peer, place, common.clone()));
             }
             Err(error) => {
                 tracing::warn!(%error, "cannot accept");
@@ -55,20 +58,16 @@ struct Arrived {
 }
 
 /// One client from its first byte to its last, if there is a place for it.
-async fn arrive(
-    mut client: Client,
-    mut peer: Peer,
-    entrance: Arc<Entrance>,
-    context: Arc<Context>,
-    common: Arc<Common>,
-) {
+async fn arrive(mut client: Client, mut peer: Peer, place: Place, common: Arc<Common>) {
+    let entrance = &place.context.entrance;
     let Ok(room) = common.room.clone().try_acquire_owned() else {
         return client.turn_away(&too_many()).await;
     };
-    let deadline = Instant::now() + common.login_timeout;
+    let deadline = Instant::now() + entrance.timeout;
     let mut blamed = true;
     if entrance.proxied.expects_header(peer) {
-        let named = proxied::named(&mut client, peer, &common, deadline).await;
+        let waits = entrance.timeout;
+        let named = proxied::named(&mut client, peer, &common, deadline, waits).await;
         let Some(named) = named else { return };
         blamed = named.is_some();
         peer = named.unwrap_or(peer);
@@ -79,24 +78,20 @@ async fn arrive(
     }
     if let Some(hostgroup) = entrance.untouched {
         let _held = (room, common.metrics.session());
-        return untouched(client, peer, hostgroup, &context, &common).await;
+        return untouched(client, peer, hostgroup, &place.context, &common).await;
     }
-    session(Arrived { client, peer, blamed, deadline, room }, entrance, context, common).await;
+    session(Arrived { client, peer, blamed, deadline, room }, place, common).await;
 }
 
 /// A client's session, from its login on.
-async fn session(
-    arrived: Arrived,
-    entrance: Arc<Entrance>,
-    context: Arc<Context>,
-    common: Arc<Common>,
-) {
+async fn session(arrived: Arrived, mut place: Place, common: Arc<Common>) {
     let Arrived { mut client, peer, blamed, deadline, room } = arrived;
     let Ok(pending) = common.pending.try_acquire() else {
         return client.turn_away(&too_many()).await;
     };
     let counted = common.metrics.session();
     let id = common.ids.new_id();
+    let (context, entrance) = (place.context.clone(), place.context.entrance.clone());
     let login = entrance.login(&mut client, &context, peer, id);
     let login = tokio::time::timeout_at(deadline, login).await;
     drop(pending);
@@ -113,20 +108,25 @@ async fn session(
                 common.hosts.broke_off(peer);
             }
             entrance.timed_out(&mut client).await;
-            let reason = format!("no login within {:?}", common.login_timeout);
+            let reason = format!("no login within {:?}", entrance.timeout);
             return not_logged_in(client, &common, id, peer, reason).await;
         }
     };
     common.hosts.logged_in(peer);
+    drop((context, entrance));
     let ended = loop {
         let LoggedIn { session, stack, .. } = &mut logged_in;
         let ended = tokio::select! {
             biased;
-            ended = serve(&mut client, &context, session, stack) => ended,
+            ended = serve(&mut client, &mut place, session, stack) => ended,
             () = common.cut.given() => Ended::Drained,
         };
         let Ended::ChangesUser(message) = ended else { break ended };
-        match entrance.change_user(&mut client, &context, logged_in, &message).await {
+        if !logged_in.is_relayed() {
+            place.renew();
+        }
+        let context = place.context.clone();
+        match context.entrance.change_user(&mut client, &context, logged_in, &message).await {
             Ok(changed) => logged_in = changed,
             Err(error) => {
                 tracing::debug!(session = id, %peer, %error, "change of user failed");
@@ -139,7 +139,9 @@ async fn session(
             let LoggedIn { stack, session, admitted, .. } = logged_in;
             // The chain and all that it knew of the session.
             drop((stack, session));
-            let ended = forwarded(&mut client, &common, *parting).await;
+            let grace = Grace(place.context.shared.settings.load().grace_close);
+            drop(place);
+            let ended = forwarded(&mut client, &common, *parting, grace).await;
             drop((admitted, room, counted));
             ended
         }
@@ -149,9 +151,14 @@ async fn session(
             ended
         }
     };
-    if let Ended::Client(error) | Ended::Backend(error) = &ended {
-        tracing::debug!(session = id, %peer, %error, "session ended");
-        client.close().await;
+    match &ended {
+        Ended::Client(error) | Ended::Backend(error) => {
+            tracing::debug!(session = id, %peer, %error, "session ended");
+            client.close().await;
+        }
+        // What the client sends at this moment does not reset the connection.
+        Ended::Drained => client.close().await,
+        _ => {}
     }
 }
 
@@ -173,7 +180,8 @@ async fn untouched(
     let shared = &context.shared;
     let Some(group) = context.topology.hostgroup(hostgroup) else { return };
     let source = identity::source(peer, client.destination);
-    let reached = match shared.backends.reach(group, &shared.settings, source).await {
+    let settings = shared.settings.load_full();
+    let reached = match shared.backends.reach(group, &settings, source).await {
         Ok(reached) => reached,
         Err(Unmet::Refused(refusal)) => return client.turn_away(&refusal).await,
         Err(Unmet::Failed(error)) => {
@@ -185,7 +193,7 @@ async fn untouched(
     let (mut io, offline) = (reached.io, &reached.leash.signal());
     let metrics = &common.metrics.forwarded;
     metrics.sessions.inc();
-    let grace = common.grace_close;
+    let grace = Grace(settings.grace_close);
     let joined = forward::join(&mut client, &mut io, Start::default(), offline, grace, metrics);
     tokio::select! {
         biased;
@@ -196,10 +204,10 @@ async fn untouched(
 }
 
 /// The rest of a session that has left the chain.
-async fn forwarded(client: &mut Client, common: &Common, parting: Parting) -> Ended {
+async fn forwarded(client: &mut Client, common: &Common, parting: Parting, grace: Grace) -> Ended {
     let metrics = &common.metrics.forwarded;
     metrics.sessions.inc();
-    let forwarding = forward(client, parting, common.grace_close, metrics);
+    let forwarding = forward(client, parting, grace, metrics);
     let ended = tokio::select! {
         biased;
         ended = forwarding => ended,

@@ -1,5 +1,6 @@
 //! Memory for large commands, of which all sessions together have a share.
 
+use crate::backend::resize;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -26,14 +27,23 @@ const PIECE: usize = 64 * 1024;
 impl Budget {
     /// A budget of so many bytes.
     pub(crate) fn new(bytes: u64) -> Self {
-        let pieces = usize::try_from(bytes / PIECE as u64).unwrap_or(usize::MAX);
-        Self(Arc::new(Semaphore::new(pieces.min(Semaphore::MAX_PERMITS))))
+        Self(Arc::new(Semaphore::new(pieces(bytes) as usize)))
+    }
+
+    /// Makes `to` bytes of a budget of `from`.
+    pub(crate) fn resize(&self, from: u64, to: u64) {
+        resize(&self.0, pieces(from), pieces(to));
     }
 
     /// A session's share; nothing yet.
     pub(super) fn share(&self) -> Share {
         Share { budget: self.clone(), held: None }
     }
+}
+
+/// At most 1 TiB, so that 32 bits are enough.
+fn pieces(bytes: u64) -> u32 {
+    u32::try_from(bytes / PIECE as u64).unwrap_or(u32::MAX)
 }
 
 impl Share {

@@ -33,15 +33,16 @@ use chain::{
     session::{Peer, View},
 };
 use entry::enter;
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 use wire::{
     auth::Plugin, command::ChangeUser, err::ErrorCode, login::LoginRequest, ok::OkPacket,
     packet::Message, status::Status,
 };
 
 /// What a listener knows about logins.
+#[derive(Clone)]
 pub(crate) struct Entrance {
-    pub(crate) greeter: Greeter,
+    pub(crate) greeter: Arc<Greeter>,
     pub(crate) users: Arc<Users>,
     /// Where logins are checked, if not here.
     pub(crate) relay: Option<Relay>,
@@ -59,6 +60,8 @@ pub(crate) struct Entrance {
     pub(crate) max_packet: usize,
     pub(crate) address: Arc<str>,
     pub(crate) port: u16,
+    /// From connecting until logged in.
+    pub(crate) timeout: Duration,
 }
 
 /// A session whose client has been let in.
@@ -82,6 +85,13 @@ const REFUSALS: u8 = 3;
 /// MySQL's error for a client that must use TLS and does not.
 pub(super) const SECURE_TRANSPORT_REQUIRED: ErrorCode =
     ErrorCode { code: 3159, sqlstate: *b"HY000" };
+
+impl LoggedIn {
+    /// Whether a server has let the client in.
+    pub(crate) fn is_relayed(&self) -> bool {
+        self.relayed.is_some()
+    }
+}
 
 impl Entrance {
     /// Lets a client in, or tells it why not and gives the reason.

@@ -43,6 +43,7 @@ use wire::{
 };
 
 /// What a listener whose logins are the servers' to check knows.
+#[derive(Clone)]
 pub(crate) struct Relay {
     pub(crate) hostgroup: HostgroupId,
 }
@@ -178,7 +179,8 @@ impl Entrance {
         let group = context.topology.hostgroup(relay.hostgroup).ok_or_else(none)?;
         let shared = &context.shared;
         let source = identity::source(peer, client.destination);
-        let refusal = match shared.backends.greet(group, &shared.settings, source).await {
+        let refusal = match shared.backends.greet(group, &shared.settings.load_full(), source).await
+        {
             Ok(greeted) => return Ok(greeted),
             Err(Unmet::Refused(refusal)) => refusal,
             Err(Unmet::Failed(error)) => packet(&error),

@@ -40,6 +40,11 @@ impl Statements {
         Self { open: HashSet::new(), limit }
     }
 
+    /// So many from now on.
+    pub(super) fn limit(&mut self, limit: u32) {
+        self.limit = limit;
+    }
+
     /// Whether there are none.
     pub(super) fn is_empty(&self) -> bool {
         self.open.is_empty()

@@ -1,8 +1,10 @@
 //! COM_QUERY.
 
-use super::CommandCode;
+use super::{CommandCode, Execute};
 use crate::{
-    Capabilities, put,
+    Capabilities,
+    column::kind,
+    put,
     read::{DecodeError, Reader},
 };
 use bytes::{BufMut, BytesMut};
@@ -90,4 +92,52 @@ fn skip_attributes(r: &mut Reader<'_>, count: u64) -> Result<(), DecodeError> {
         }
     }
     Ok(())
+}
+
+/// The value of the first text attribute of this name that a command brings: COM_QUERY, or
+/// COM_STMT_EXECUTE that names its parameters. `None` also where that does not add up.
+///
+/// Source: MySQL manual, "Query Attributes"; MySQL Internals, "COM_STMT_EXECUTE".
+#[must_use]
+pub fn attribute<'a>(payload: &'a [u8], caps: Capabilities, name: &[u8]) -> Option<&'a [u8]> {
+    if !caps.contains(Capabilities::QUERY_ATTRIBUTES) {
+        return None;
+    }
+    let mut r = Reader::new(payload);
+    let count = match CommandCode(r.u8("command").ok()?) {
+        CommandCode::QUERY => {
+            let count = r.int("attribute count").ok()?;
+            (r.int("attribute set count").ok()? == 1).then_some(count)?
+        }
+        CommandCode::STMT_EXECUTE => {
+            let flags = Execute::decode(payload).ok()?.flags;
+            r.bytes(9, "head").ok()?;
+            let counted = flags & Execute::PARAMETER_COUNT_AVAILABLE != 0;
+            counted.then(|| r.int("parameter count").ok()).flatten()?
+        }
+        _ => return None,
+    };
+    let count = usize::try_from(count).ok().filter(|&n| n > 0 && n <= r.len())?;
+    let nulls = r.bytes(count.div_ceil(8), "attribute NULL bitmap").ok()?;
+    if r.u8("attribute types flag").ok()? != 1 {
+        return None;
+    }
+    let (mut kinds, mut wanted) = (Vec::with_capacity(count), None);
+    for at in 0..count {
+        kinds.push((r.u16("attribute type").ok()? & 0xFF) as u8);
+        let found = r.string("attribute name").ok()?;
+        if wanted.is_none() && found.eq_ignore_ascii_case(name) {
+            wanted = Some(at);
+        }
+    }
+    let wanted = wanted?;
+    let is_null = |at: usize| nulls[at / 8] & (1 << (at % 8)) != 0;
+    for (at, &kind) in kinds.iter().enumerate().take(wanted) {
+        if !is_null(at) {
+            crate::row::skip_binary(&mut r, kind, "attribute value").ok()?;
+        }
+    }
+    let is_text =
+        matches!(kinds[wanted], kind::VAR_STRING | kind::STRING | kind::VARCHAR | kind::BLOB);
+    (is_text && !is_null(wanted)).then(|| r.string("attribute value").ok()).flatten()
 }

@@ -6,7 +6,7 @@ use wire::{
     Capabilities, CommandCode, DecodeError, EofPacket, ErrPacket, OkPacket, Status,
     auth::{Plugin, Secret},
     column::{Column, kind},
-    command::{ChangeUser, Execute, LongData, Query, admin, statement},
+    command::{ChangeUser, Execute, LongData, Query, admin, attribute, statement},
     err::codes,
     row::{self, Date, Time, Value},
     session_state::Tracker,
@@ -167,6 +167,27 @@ fn binary_rows() {
     let payload = encoded(|out| row::encode_binary(&values, &columns, out));
     assert_eq!(row::decode_binary(&payload, &columns), Ok(values));
     assert!(row::decode_binary(&payload[..payload.len() - 1], &columns).is_err());
+}
+
+#[test]
+fn an_attribute_is_found_by_its_name() {
+    let caps = Capabilities::QUERY_ATTRIBUTES;
+    // `n` is the integer 7, `t` is "abc", `z` is NULL.
+    let mut attributes = vec![0b100, 1];
+    attributes.extend([0x03, 0x00, 1, b'n', 0xFD, 0x00, 1, b't', 0xFD, 0x00, 1, b'z']);
+    attributes.extend([7, 0, 0, 0, 3, b'a', b'b', b'c']);
+    let query = [&[0x03, 3, 1][..], &attributes, b"SELECT 1"].concat();
+    let execute = [&[0x17, 1, 0, 0, 0, 8, 1, 0, 0, 0, 3][..], &attributes].concat();
+    for payload in [&query, &execute] {
+        assert_eq!(attribute(payload, caps, b"T"), Some(&b"abc"[..]));
+        for other in [&b"n"[..], b"z", b"other"] {
+            assert_eq!(attribute(payload, caps, other), None);
+        }
+        assert_eq!(attribute(payload, Capabilities::EMPTY, b"t"), None);
+        for cut in 0..payload.len() - 12 {
+            let _ = attribute(&payload[..cut], caps, b"t");
+        }
+    }
 }
 
 #[test]

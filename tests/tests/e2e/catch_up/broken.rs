@@ -29,6 +29,8 @@ struct Bed {
     primary: Scripted,
     replica: Scripted,
     proxy: Proxy,
+    /// The replica's connections that sessions have used.
+    known: Mutex<Vec<u32>>,
 }
 
 /// Statements and OK; a row where one is due.
@@ -54,7 +56,7 @@ impl Bed {
         let replica = Scripted::start(vendor, script)?;
         let cluster = Scripted::cluster(vendor, &[&primary, &replica]);
         let proxy = Setup::of(&cluster).append(chain).start()?;
-        Ok(Self { primary, replica, proxy })
+        Ok(Self { primary, replica, proxy, known: Mutex::default() })
     }
 
     fn connect(&self) -> Result<Client> {
@@ -62,11 +64,22 @@ impl Bed {
         self.proxy.connect(&login)
     }
 
-    /// What the replica was asked, with the number of the connection.
+    /// What sessions have asked the replica, and on which of their connections there: counted from 1.
     fn asked(&self) -> Vec<(u32, String)> {
-        let heard = self.replica.take().into_iter();
-        let heard = heard.filter(|heard| heard.code != CommandCode::PING);
-        heard.map(|heard| (heard.connection, heard.text)).collect()
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asked = Vec::new();
+        for heard in self.replica.take() {
+            // The proxy ends what it has given up by a KILL over a connection of its own.
+            if heard.code == CommandCode::PING || heard.text.starts_with("KILL") {
+                continue;
+            }
+            if !known.contains(&heard.connection) {
+                known.push(heard.connection);
+            }
+            let number = known.iter().position(|it| *it == heard.connection).unwrap_or_default();
+            asked.push((number as u32 + 1, heard.text));
+        }
+        asked
     }
 }
 
@@ -90,11 +103,12 @@ fn h3_a_write_waits_for_what_is_missing(cluster: &Cluster) -> Result<()> {
     client.quit()
 }
 
-/// Refuses what sets `@a`, on the first connections.
-fn refuses_first(connections: u32) -> impl Fn(&Heard) -> Say {
+/// Refuses what sets `@a`, so many times. A read says how often it had done so.
+fn refuses_first(times: u32) -> impl Fn(&Heard) -> Say {
+    let met = AtomicU32::new(0);
     move |heard| match heard.text.as_str() {
-        "SET @a = 1" if heard.connection <= connections => Say::Err(1231),
-        text if text == READ => Say::Row(format!("of {}", heard.connection)),
+        "SET @a = 1" if met.fetch_add(1, Relaxed) < times => Say::Err(1231),
+        text if text == READ => Say::Row(format!("of {}", met.load(Relaxed))),
         _ => usual(heard),
     }
 }

@@ -1,6 +1,6 @@
 //! A connection that is cut at every byte of the replies to what it lacks.
 
-use super::chain;
+use super::{chain, until_let_go};
 use anyhow::{Result, ensure};
 use e2e::{Client, Cluster, Say, Scripted, Setup, scripted::Heard};
 use std::sync::{
@@ -177,6 +177,7 @@ fn a_statement_is_executed_where_it_was_prepared(cluster: &Cluster) -> Result<()
         let statement = client.prepare(PREPARED)?;
         // The connection is lost while nothing is under way.
         client.must(LAST)?;
+        until_let_go(&bed.proxy)?;
         bed.replica.take();
         bed.cut.store(cut, Relaxed);
         let executed = client.execute(&statement, 0, &[])?;

@@ -1,7 +1,7 @@
 //! A replica that has not got yet what the primary has, and servers that change between PREPARE and
 //! EXECUTE.
 
-use super::{chain, value};
+use super::{chain, until_let_go, value};
 use anyhow::{Result, ensure};
 use e2e::{Client, Cluster, Proxy, Say, Scripted, Setup, Throwaway, Vendor, scripted::Heard, wait};
 use std::sync::{
@@ -13,6 +13,7 @@ use wire::CommandCode;
 on_both_vendors!(
     h44_a_statement_that_a_replica_cannot_prepare_yet,
     h51_a_schema_that_a_replica_has_not_got,
+    h44_h51_behind_a_split,
     restarted_between_prepare_and_execute,
     h47_ddl_and_rights_between_prepare_and_execute,
 );
@@ -97,7 +98,9 @@ impl Bed {
     /// What sessions have asked it.
     fn asked(&self, server: &Scripted) -> Vec<String> {
         let own = |text: &String| {
-            !text.contains("read_only") && !text.starts_with("SHOW") && !text.is_empty()
+            let beginnings = ["SHOW", "SET NAMES"];
+            let of_a_session = !beginnings.iter().any(|begins| text.starts_with(begins));
+            of_a_session && !text.contains("read_only") && !text.is_empty()
         };
         server.texts().into_iter().filter(own).collect()
     }
@@ -108,6 +111,7 @@ fn h44_a_statement_that_a_replica_cannot_prepare_yet(cluster: &Cluster) -> Resul
     let mut client = bed.connect()?;
     let statement = client.prepare(PREPARED)?;
     client.must(LAST)?;
+    until_let_go(&bed.proxy)?;
     bed.lags.store(true, Relaxed);
     bed.asked(&bed.primary);
     bed.asked(&bed.replica);
@@ -153,6 +157,45 @@ fn h51_a_schema_that_a_replica_has_not_got(cluster: &Cluster) -> Result<()> {
         client.rows(read)?;
         Ok(bed.asked(&bed.replica).contains(&read.to_owned()).then_some(()))
     })?;
+    client.quit()
+}
+
+/// Real replicas that lack a schema, behind a policy that names its two hostgroups itself.
+fn h44_h51_behind_a_split(cluster: &Cluster) -> Result<()> {
+    let name = format!("catch_up_only_{}", std::process::id());
+    let mut admin = cluster.direct()?;
+    admin.must("SET sql_log_bin = 0")?;
+    admin.must(&format!("CREATE DATABASE {name}"))?;
+    admin.must(&format!("CREATE TABLE {name}.t (a INT)"))?;
+    let proxy = Setup::of(cluster).append(SPLIT).start()?;
+    let checked = behind_a_split(&proxy, cluster, &name);
+    admin.must(&format!("DROP DATABASE {name}"))?;
+    checked
+}
+
+const SPLIT: &str = "[chain.main]
+session = [
+  { use = 'parse' },
+  { use = 'session-commands' },
+  { use = 'route', policy = 'read-write-split', primary = 0, replicas = 1 },
+]
+backend = [{ use = 'catch-up' }]";
+
+fn behind_a_split(proxy: &Proxy, cluster: &Cluster, name: &str) -> Result<()> {
+    let mut client = proxy.connect(&cluster.admin())?;
+    client.must("SET @a = 1")?;
+    // The primary prepares it, in a transaction; behind that it is a read.
+    client.must("BEGIN")?;
+    let statement = client.prepare(&format!("SELECT COUNT(*) FROM {name}.t"))?;
+    ensure!(statement.reply.error().is_none(), "PREPARE: {:?}", statement.reply.error());
+    client.must("COMMIT")?;
+    let executed = client.execute(&statement, 0, &[])?;
+    ensure!(executed.error().is_none(), "EXECUTE: {:?}", executed.error());
+    ensure!(value(&mut client, "SELECT @@server_id")? != "1", "replicas go on with all else");
+    client.must("DO SLEEP(0)")?;
+    client.must(&format!("USE {name}"))?;
+    ensure!(value(&mut client, "SELECT COUNT(*) FROM t")? == "0");
+    ensure!(value(&mut client, "SELECT @a + @@server_id")? == "2");
     client.quit()
 }
 

@@ -31,7 +31,7 @@ fn h01_h02_a_set_that_is_known(cluster: &Cluster) -> Result<()> {
     let mut direct = Client::connect(&world.primary, &world.login.clone())?;
     let mut client = world.connect()?;
     let (given, opened) = (world.given("set names utf8mb4"), world.opened());
-    let reply = world.from_memory(&mut client, "set names utf8mb4")?;
+    let reply = world.remembered(&mut client, "set names utf8mb4")?;
     super::same("SET NAMES", &direct.query("set names utf8mb4")?, &reply)?;
     ensure!(world.opened() == opened);
     client.must("SELECT 'work'")?;
@@ -47,7 +47,7 @@ fn h01_h02_a_set_that_is_known(cluster: &Cluster) -> Result<()> {
         world.by_server(&mut client, "set names utf8mb4")?;
     }
     let mut client = world.proxy.connect(&tracking)?;
-    let reply = world.from_memory(&mut client, "set names utf8mb4")?;
+    let reply = world.remembered(&mut client, "set names utf8mb4")?;
     super::same("SET NAMES", &direct.query("set names utf8mb4")?, &reply)
 }
 
@@ -58,8 +58,8 @@ fn h03_before_a_write(cluster: &Cluster) -> Result<()> {
     client.quit()?;
     world.learn(&["SET NAMES latin1", "SET time_zone = '+03:00'"])?;
     let mut client = world.connect()?;
-    world.from_memory(&mut client, "SET NAMES latin1")?;
-    world.from_memory(&mut client, "SET time_zone = '+03:00'")?;
+    world.remembered(&mut client, "SET NAMES latin1")?;
+    world.remembered(&mut client, "SET time_zone = '+03:00'")?;
     let insert = format!("INSERT INTO {}.t VALUES (@@time_zone)", schema.name);
     client.must(&insert)?;
     let read = format!("SELECT a, @@character_set_client FROM {}.t", schema.name);

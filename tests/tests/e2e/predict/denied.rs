@@ -34,7 +34,7 @@ fn h49_of_another_account(cluster: &Cluster) -> Result<()> {
     let text = format!("USE {}", schema.name);
     world.learn_as(&first, |client| client.must(&text))?;
     let mut client = world.proxy.connect(&first)?;
-    world.from_memory(&mut client, &text)?;
+    world.remembered(&mut client, &text)?;
     let mut client = world.proxy.connect(&second)?;
     let denied = world.by_server(&mut client, &text)?;
     let error = denied.error().map(|error| error.to_string()).unwrap_or_default();
@@ -59,8 +59,8 @@ fn h50_rights_that_were_taken(cluster: &Cluster) -> Result<()> {
     })?;
     admin.must(&format!("REVOKE SELECT, INSERT ON {}.* FROM {}", schema.name, names[0]))?;
     let mut client = world.proxy.connect(&login)?;
-    world.from_memory(&mut client, &there)?;
-    world.from_memory(&mut client, &secret)?;
+    world.remembered(&mut client, &there)?;
+    world.remembered(&mut client, &secret)?;
     let insert = client.query("INSERT INTO t VALUES (50)")?;
     ensure!(insert.error_code() == Some(1044), "{:?}", insert.error());
     for schema in [&schema.name, other] {

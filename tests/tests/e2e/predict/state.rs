@@ -100,7 +100,7 @@ fn what_ties_a_session_ends_it(cluster: &Cluster) -> Result<()> {
     client.must(&format!("CREATE TEMPORARY TABLE {}.t (a INT)", schema.name))?;
     world.by_server(&mut client, "SET @a=1")?;
     client.must(&format!("DROP TEMPORARY TABLE {}.t", schema.name))?;
-    world.from_memory(&mut client, "SET @a=1")?;
+    world.remembered(&mut client, "SET @a=1")?;
     Ok(())
 }
 
@@ -110,10 +110,10 @@ fn settings_of_servers_are_asked_anew(cluster: &Cluster) -> Result<()> {
     let world = World::start(&server.cluster)?;
     world.learn(&["SET @a=1"])?;
     let mut client = world.connect()?;
-    world.from_memory(&mut client, "SET @a=1")?;
+    world.remembered(&mut client, "SET @a=1")?;
     client.must("SET GLOBAL max_error_count = 65")?;
     world.by_server(&mut client, "SET @a=1")?;
     world.learn(&["SET @a=1"])?;
-    world.from_memory(&mut client, "SET @a=1")?;
+    world.remembered(&mut client, "SET @a=1")?;
     Ok(())
 }

@@ -182,13 +182,13 @@ fn named_statements(cluster: &Cluster) -> Result<()> {
     world.twins(&script)?.quit()?;
     ensure!(world.predicted()? == before + 2);
     let mut client = world.connect()?;
-    world.from_memory(&mut client, script[0])?;
+    world.remembered(&mut client, script[0])?;
     ensure!(client.rows("EXECUTE /* hg=1 */ p")?[0][0].as_deref() == Some("5"));
     // Not from a variable.
     let script = ["SET @q='SELECT 7'", "PREPARE q FROM @q"];
     world.learn(&script)?;
     let mut client = world.connect()?;
-    world.from_memory(&mut client, script[0])?;
+    world.remembered(&mut client, script[0])?;
     world.by_server(&mut client, script[1])?;
     Ok(())
 }

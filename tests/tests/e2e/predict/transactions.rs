@@ -18,7 +18,7 @@ fn h14_autocommit_goes_off(cluster: &Cluster) -> Result<()> {
     world.learn(&["SET autocommit=0"])?;
     let mut client = world.connect()?;
     let mut direct = Client::connect(&world.primary, &world.login)?;
-    let off = world.from_memory(&mut client, "SET autocommit=0")?;
+    let off = world.remembered(&mut client, "SET autocommit=0")?;
     same("SET autocommit=0", &direct.query("SET autocommit=0")?, &off)?;
     ensure!(off.end.status.is_some_and(|status| !status.contains(Status::AUTOCOMMIT)));
     let read = format!("SELECT * FROM {}.t", schema.name);
@@ -34,7 +34,7 @@ fn h15_autocommit_goes_off_and_on(cluster: &Cluster) -> Result<()> {
     world.learn(&script)?;
     let mut client = world.connect()?;
     for text in script {
-        world.from_memory(&mut client, text)?;
+        world.remembered(&mut client, text)?;
     }
     let off = world.given("SET autocommit=0");
     client.must("SELECT /* hg=1 */ 1")?;
@@ -59,8 +59,8 @@ fn without_autocommit_work_ends_it(cluster: &Cluster) -> Result<()> {
     let world = World::start(cluster)?;
     world.learn(&["SET autocommit=0", "SET @a=1"])?;
     let mut client = world.connect()?;
-    world.from_memory(&mut client, "SET autocommit=0")?;
-    world.from_memory(&mut client, "SET @a=1")?;
+    world.remembered(&mut client, "SET autocommit=0")?;
+    world.remembered(&mut client, "SET @a=1")?;
     client.must("DO 1")?;
     world.by_server(&mut client, "SET @a=1")?;
     world.by_server(&mut client, "SET autocommit=1")?;

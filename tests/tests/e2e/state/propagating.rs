@@ -9,6 +9,7 @@ on_both_vendors!(
     eager_is_at_once,
     last_used_is_one_of_them,
     off_is_before_the_reply,
+    what_is_answered_from_memory_is_brought_too,
     a_connection_that_cannot_have_it_is_given_up,
 );
 
@@ -17,7 +18,7 @@ struct Bed {
     /// Of hostgroup 0 and of hostgroup 1.
     servers: [Throwaway; 2],
     client: Client,
-    _proxy: Proxy,
+    proxy: Proxy,
 }
 
 impl Bed {
@@ -39,10 +40,16 @@ session = [
 backend = [{{ use = 'catch-up' }}]"
         );
         let proxy = Setup::of(&both).append(&chain).start()?;
+        let client = Self::connect(&servers, &proxy)?;
+        Ok(Self { servers, client, proxy })
+    }
+
+    /// A session that has used both servers.
+    fn connect(servers: &[Throwaway; 2], proxy: &Proxy) -> Result<Client> {
         let mut client = proxy.connect(&servers[0].cluster.admin())?;
         port(&mut client, "/* hg=1 */")?;
         port(&mut client, "")?;
-        Ok(Self { servers, client, _proxy: proxy })
+        Ok(client)
     }
 
     /// How often the server was given something with this in it.
@@ -107,6 +114,27 @@ fn off_is_before_the_reply(cluster: &Cluster) -> Result<()> {
     ensure!((bed.given(0, "SET @off")?, bed.given(1, "SET @off")?) == (1, 1));
     ensure!(bed.client.query("SET NAMES nosuch")?.error().is_some());
     ensure!(bed.given(1, "nosuch")? == 0, "what fails goes no further");
+    Ok(())
+}
+
+fn what_is_answered_from_memory_is_brought_too(cluster: &Cluster) -> Result<()> {
+    let settings = "mode = 'predict', propagate = 'eager', \
+                    predict = { min_observations = 1, min_sessions = 1, audit_rate = 0 }";
+    let bed = Bed::start(cluster, settings)?;
+    // Each of them asks no server that has not been asked before.
+    for session in 0..6 {
+        let mut client = Bed::connect(&bed.servers, &bed.proxy)?;
+        client.must("SET @known = 1")?;
+        // The client says nothing more: both servers have it all the same.
+        for server in [0, 1] {
+            wait::until("the server's log", || {
+                Ok((bed.given(server, "SET @known")? == session + 1).then_some(()))
+            })?;
+        }
+    }
+    let metrics = bed.proxy.get("/metrics")?;
+    let predicted = metrics.lines().find(|line| line.contains("\"predicted\""));
+    ensure!(predicted.is_some_and(|line| !line.ends_with(" 0")), "{predicted:?}");
     Ok(())
 }
 

@@ -65,7 +65,7 @@ fn five_times_the_same_from_two_sessions() {
 
 /// H83: whatever the order, two different replies are no certainty.
 #[test]
-fn another_reply_is_the_end_of_it() {
+fn h83_another_reply_is_the_end_of_it() {
     let (now, settings) = (Instant::now(), Settings::default());
     let all = [sample("d", 1), sample("e", 2), unfit(3)];
     for (first, second) in [(0, 1), (1, 0), (0, 2), (2, 0)] {

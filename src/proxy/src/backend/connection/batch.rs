@@ -32,7 +32,7 @@ pub(super) async fn exchange(mut wire: Loan<Wire>, mut command: Command) -> Resu
     let mut packets = BytesMut::new();
     for one in before.iter().chain([&command]) {
         packets.extend_from_slice(&one.packets());
-        link.lasting.follow(one);
+        link.sends(one);
         link.backend.metrics.commands.inc();
     }
     let mut stream = ReplyStream::new(wire, &command)?;

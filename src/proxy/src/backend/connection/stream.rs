@@ -4,6 +4,7 @@ use super::{Cut, State, Wire, lost};
 use crate::{
     backend::{Backend, connect::Vendor, schema, tally::Change},
     buffer::{poll_chunk, poll_write_all},
+    telemetry::{Leg, Trail},
 };
 use bytes::{Bytes, BytesMut};
 use chain::{
@@ -47,6 +48,8 @@ pub(super) struct ReplyStream {
     ahead: Bytes,
     /// The next reply is that of another command, which was sent already.
     more: bool,
+    /// The command is traced.
+    leg: Option<Leg>,
     _in_use: InUse,
 }
 
@@ -78,6 +81,7 @@ impl ReplyStream {
             unsent: None,
             ahead: Bytes::new(),
             more: false,
+            leg: None,
             _in_use: in_use,
         })
     }
@@ -91,9 +95,11 @@ impl ReplyStream {
         self.names_schema = schema::may_change(command);
         self.change = Change::by(command);
         (self.ended, self.more) = (false, more);
+        let (change, link) = (self.change, self.wire.link()?);
+        self.leg = command.trail::<Trail>().map(|trail| trail.sent(command, link));
         if !answer.has_reply() {
-            let change = self.change;
-            self.wire.link()?.counts(change, &End::default());
+            link.counts(change, &End::default());
+            self.leg.take().into_iter().for_each(|leg| leg.ended(None));
         }
         Ok(answer.has_reply())
     }
@@ -168,6 +174,9 @@ impl ReplyStream {
             let Some(chunk) = chunk else {
                 return Poll::Ready(Err(lost(io::ErrorKind::UnexpectedEof.into())));
             };
+            if let Some(leg) = &mut self.leg {
+                leg.heard();
+            }
             if let Some(frame) = self.scan(chunk)? {
                 return Poll::Ready(Ok(frame));
             }
@@ -236,6 +245,9 @@ impl ReplyStream {
             session_state: Bytes::copy_from_slice(state),
         };
         self.ended = true;
+        if let Some(leg) = self.leg.take() {
+            leg.ended(end.error);
+        }
         self.wire.state = if self.more { State::Busy } else { State::Clean };
         if let Some(link) = &mut self.wire.link {
             link.schema.follow(&end, self.capabilities, self.names_schema);

@@ -9,7 +9,7 @@ use chain::{
     Body, Command, End, Error, Reply, Result,
     error::{CatchUpFailed, CatchUpKilled},
     facts::{
-        Affinity, Careful, FastForward, Hints, Lsn, Orders, Pin, RuleVerdict, SessionLog,
+        Affinity, Careful, FastForward, Hints, Lsn, Orders, Pin, Primary, RuleVerdict, SessionLog,
         Statement, StickyMode, Target, Unprepared,
     },
     retry::Retry,
@@ -119,17 +119,18 @@ impl State {
         }
     }
 
-    /// The primary of the cluster whose replicas the target's hostgroup has.
+    /// The primary whose replicas the target's hostgroup has.
     fn primary(&self, target: &Target, command: &Command) -> Option<Target> {
         let topology = &command.session().topology;
-        let cluster = topology.cluster_of(target.hostgroup)?;
-        if cluster.writer == target.hostgroup {
+        let cluster = topology.cluster_of(target.hostgroup).map(|cluster| cluster.writer);
+        let hostgroup = cluster.or_else(|| command.fact().map(|Primary(writer)| *writer))?;
+        if hostgroup == target.hostgroup {
             return None;
         }
-        let group = topology.hostgroup(cluster.writer)?;
+        let group = topology.hostgroup(hostgroup)?;
         let monitored = self.shared.backends.health().is_monitored();
         let server = available(group, None, monitored).into_iter().next()?.clone();
-        Some(Target { hostgroup: cluster.writer, server })
+        Some(Target { hostgroup, server })
     }
 
     /// Where a command for `target` goes: another server, while this one is left alone because the
@@ -286,6 +287,9 @@ fn again(command: &Command) -> Command {
     }
     if let Some(statement) = command.fact::<Statement>() {
         copy.note(statement.clone());
+    }
+    if let Some(primary) = command.fact::<Primary>() {
+        copy.note(*primary);
     }
     if let Some(order) = command.fact::<FastForward>() {
         copy.note(*order);

@@ -69,17 +69,23 @@ impl State {
         if command.fact::<SessionLog>().is_some_and(|log| log.schemaless) {
             session.update(|view| view.schema = None);
         }
-        let settings = &self.shared.settings;
+        let settings = self.shared.settings.load_full();
         let wanted = Wanted::of(target, command, settings.connect_budget);
         let started = Instant::now();
         let (until, room_until) = (started + wanted.patience, started + wanted.budget);
-        let (backends, account) = (&*self.shared.backends, &self.me.entry.account);
-        let search = Search { backends, session: &session, account, enters, until: room_until };
-        let (health, mut failures) = (backends.health(), Vec::new());
+        let (backends, account) = (&*self.shared.backends, &self.me.entry.account());
+        let mut failures = Vec::new();
         loop {
+            let health = backends.health();
             let mut changed = pin!(health.changed());
             // From here on no change goes by unseen.
             changed.as_mut().enable();
+            // What waits here may be waiting for the server that a reload has just added.
+            let topology = backends.topology();
+            if !Arc::ptr_eq(&topology, &session.topology) {
+                session.update(|view| view.topology = topology);
+            }
+            let search = Search { backends, session: &session, account, enters, until: room_until };
             let candidates = wanted.candidates(&session, health.is_monitored());
             if candidates.is_empty() {
                 failures.clear();
@@ -169,7 +175,8 @@ impl Search<'_> {
         };
         let mut attach = pin!(backend.attach(self.session, self.account, until, self.enters));
         let attached = loop {
-            let mut changed = pin!(self.backends.health().changed());
+            let health = self.backends.health();
+            let mut changed = pin!(health.changed());
             changed.as_mut().enable();
             if !self.may_use(server) {
                 return Attempt::Failed("it has gone out of use meanwhile".into());
@@ -193,9 +200,9 @@ impl Search<'_> {
             }
             Err(error) if error.is_of_the_server() => {
                 tracing::warn!(server = %server.name, %error, "cannot be used");
-                Attempt::Unusable(refused(backend, error))
+                Attempt::Unusable(refused(&backend, error))
             }
-            Err(error) => Attempt::Over(refused(backend, error)),
+            Err(error) => Attempt::Over(refused(&backend, error)),
         }
     }
 }
@@ -258,7 +265,7 @@ pub(in crate::backend) fn available<'a>(
     named: Option<u32>,
     monitored: bool,
 ) -> Candidates<'a> {
-    let weighty = |server: &&Arc<Server>| server.weight > 0 || named == Some(server.id);
+    let weighty = |server: &&Arc<Server>| server.weight() > 0 || named == Some(server.id);
     let all = || group.servers.iter().filter(weighty);
     let candidates: Candidates<'_> = all().filter(|server| server.standing.takes(None)).collect();
     if !candidates.is_empty() || monitored {
@@ -280,7 +287,7 @@ pub(in crate::backend) fn no_server(
     failures: &[(u32, String)],
 ) -> Error {
     let servers = group.map(|group| &group.servers[..]).unwrap_or_default();
-    let reasons = servers.iter().filter(|server| server.weight > 0);
+    let reasons = servers.iter().filter(|server| server.weight() > 0);
     let reasons =
         reasons.map(|server| format!("{}: {}", server.name, why(backends, server, failures)));
     let reasons = reasons.collect::<Vec<_>>().join("; ");

@@ -106,7 +106,7 @@ impl State {
 
     fn propagate(&mut self, order: &Order) {
         let head = order.what.log.head();
-        let limit = self.shared.settings.connect_budget;
+        let limit = self.shared.settings.load().connect_budget;
         for at in (0..self.held.len()).rev() {
             let held = &self.held[at];
             let server = held.target.server.id;

@@ -141,6 +141,16 @@ impl Machine {
         machine
     }
 
+    /// Goes by other rules from now on; gives what that changes.
+    pub(crate) fn obey(&mut self, rules: Rules, now: Instant) -> Option<Transition> {
+        self.rules = rules;
+        if rules.max_lag.is_none() {
+            self.lagging = false;
+            (self.behind, self.caught_up) = (0, 0);
+        }
+        self.settle(self.role, "its rules were changed by a reload".to_owned(), now)
+    }
+
     /// Notes what is seen; gives what that changes.
     pub(crate) fn observe(&mut self, event: Event, now: Instant) -> Option<Transition> {
         let role = self.role;

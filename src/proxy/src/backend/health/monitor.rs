@@ -20,7 +20,8 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
-use tokio::{sync::Semaphore, task::JoinSet};
+use tokio::sync::Semaphore;
+use tokio_util::task::AbortOnDropHandle;
 use wire::{capability::Capabilities, command::CommandCode, err::codes, proxy_protocol::Source};
 
 /// utf8mb4_general_ci: every server knows it.
@@ -29,32 +30,54 @@ const COLLATION: u16 = 45;
 /// How much more often a server is asked of which something is in doubt.
 const HURRY: u32 = 4;
 
-/// Watches each address once, until the set is dropped. Nobody does without an account.
-pub(crate) fn watch(backends: &Backends, monitor: &Monitor) -> JoinSet<()> {
-    let mut tasks = JoinSet::new();
-    let Some(account) = &monitor.account else {
-        if backends.iter().any(|backend| backend.pulse.is_in_cluster()) {
-            let text = "[monitor] has no user: the clusters' servers stay where the file says";
-            tracing::warn!("{text}");
+/// Those who ask, one for each address.
+#[derive(Default)]
+pub(crate) struct Watchers {
+    watched: Vec<(Arc<Backend>, AbortOnDropHandle<()>)>,
+    monitor: Option<Monitor>,
+}
+
+impl Watchers {
+    /// Watches each address of the servers once. Who asks the same server in the same way as before
+    /// goes on; nobody asks without an account.
+    pub(crate) fn follow(&mut self, backends: &Backends, monitor: &Monitor) {
+        if self.monitor.as_ref() != Some(monitor) {
+            self.watched.clear();
         }
-        return tasks;
-    };
-    let settings = Arc::new(monitor.settings.clone());
-    let mut seen = HashSet::new();
-    for backend in backends.iter().filter(|backend| seen.insert(backend.pulse.at)) {
-        let (account, settings) = (account.clone(), settings.clone());
-        let watch = Watch {
-            backend: backend.clone(),
-            pulse: backend.pulse.clone(),
-            account,
-            settings,
-            link: None,
-            due: [Instant::now(); 3],
-            asked: Instant::now(),
+        self.monitor = Some(monitor.clone());
+        let mut before = std::mem::take(&mut self.watched);
+        let Some(account) = &monitor.account else {
+            if backends.iter().any(|backend| backend.pulse.is_in_cluster()) {
+                let text = "[monitor] has no user: the clusters' servers stay where the file says";
+                tracing::warn!("{text}");
+            }
+            return;
         };
-        tasks.spawn(watch.run());
+        let settings = Arc::new(monitor.settings.clone());
+        let mut seen = HashSet::new();
+        for backend in backends.iter().filter(|backend| seen.insert(backend.pulse.at())) {
+            let same = |(watched, _): &(Arc<Backend>, _)| Arc::ptr_eq(watched, &backend);
+            if let Some(at) = before.iter().position(same) {
+                self.watched.push(before.swap_remove(at));
+                continue;
+            }
+            let watch = Watch {
+                backend: backend.clone(),
+                pulse: backend.pulse.clone(),
+                account: account.clone(),
+                settings: settings.clone(),
+                link: None,
+                due: [Instant::now(); 3],
+                asked: Instant::now(),
+            };
+            self.watched.push((backend, AbortOnDropHandle::new(tokio::spawn(watch.run()))));
+        }
     }
-    tasks
+
+    /// Nobody asks any more.
+    pub(crate) fn end(&mut self) {
+        self.watched.clear();
+    }
 }
 
 struct Watch {

@@ -154,7 +154,7 @@ impl Place {
         let hostgroups = self.members.iter().map(|member| MemberReport {
             hostgroup: member.hostgroup.0,
             member: member.server.standing.is_member(),
-            weight: member.server.weight,
+            weight: member.server.weight(),
             attached: member.server.load.attached(),
             outstanding: member.server.load.outstanding(),
         });

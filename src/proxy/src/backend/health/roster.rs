@@ -51,6 +51,20 @@ impl Roster {
         Self { primary: None, elected: false, rivals: Vec::new(), stale: Vec::new(), also_reader }
     }
 
+    /// The same where the seats are others: `to` says which is which now. Without the server that
+    /// was the primary, what the file says counts again.
+    pub(super) fn moved(&self, also_reader: bool, to: impl Fn(usize) -> Option<usize>) -> Self {
+        let primary = self.primary.and_then(&to);
+        let all = |seats: &[usize]| seats.iter().copied().filter_map(&to).collect();
+        Self {
+            primary,
+            elected: self.elected && primary.is_some(),
+            rivals: all(&self.rivals),
+            stale: all(&self.stale),
+            also_reader,
+        }
+    }
+
     /// Which of the seats is the primary.
     pub(super) fn primary(&self) -> Option<usize> {
         self.primary
@@ -205,6 +219,21 @@ mod tests {
             let (_, readers, _) = arrange(&mut roster, &[seat(Primary, true), resting]);
             assert_eq!(readers, alone);
         }
+    }
+
+    #[test]
+    fn a_reload_moves_seats_and_keeps_the_primary() {
+        let mut roster = Roster::new(true);
+        let seats = [seat(Replica, true), seat(Primary, false), seat(Replica, false)];
+        arrange(&mut roster, &seats);
+        // The first has left, so that the others have moved up.
+        let mut moved = roster.moved(false, |at| at.checked_sub(1));
+        let seats = [seat(Primary, false), seat(Replica, false)];
+        assert_eq!(arrange(&mut moved, &seats), (vec![0], vec![1], vec![]));
+        // The primary has left: what the file says counts until somebody has been asked.
+        let mut moved = roster.moved(false, |at| [Some(0), None, Some(1)][at]);
+        let seats = [seat(Replica, true), seat(Unknown, true)];
+        assert_eq!(arrange(&mut moved, &seats).0, [1]);
     }
 
     #[test]

@@ -103,7 +103,7 @@ async fn strike(
     }
     let (code, payload) = order.payload(lease.thread_id);
     let source = held.ids.lease.source;
-    match kill::run(&lease.backend, &me.entry.account, source, code, &payload).await {
+    match kill::run(&lease.backend, &me.entry.account(), source, code, &payload).await {
         Ok(()) => {
             passage.answered();
             // That was another connection's reply. This one has one of its own.
@@ -129,7 +129,7 @@ async fn stand_in(
     victim: &Entry,
 ) -> Result<Option<Reply>> {
     let backend = held.ids.lease.backend.clone();
-    let opened = kill::open(&backend, &victim.account, Source::Own).await;
+    let opened = kill::open(&backend, &victim.account(), Source::Own).await;
     let link = opened.map_err(|error| refused(&backend, error))?;
     let killed = send(held, order.command(command, link.thread_id)).await;
     let answer = whole(killed?).await?;

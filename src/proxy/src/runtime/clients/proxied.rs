@@ -3,6 +3,7 @@
 use super::{Common, too_many};
 use crate::session::{Client, header::is_bad};
 use chain::session::Peer;
+use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use wire::{
     err::{ErrPacket, codes},
@@ -18,6 +19,7 @@ pub(super) async fn named(
     balancer: Peer,
     common: &Common,
     deadline: Instant,
+    waited: Duration,
 ) -> Option<Option<Peer>> {
     let Ok(pending) = common.pending.try_acquire() else {
         client.turn_away(&too_many()).await;
@@ -38,7 +40,6 @@ pub(super) async fn named(
             error.to_string()
         }
         Err(_) => {
-            let waited = common.login_timeout;
             let reason = format!("no PROXY protocol header within {waited:?}");
             client.turn_away(&bad_handshake(&reason)).await;
             reason

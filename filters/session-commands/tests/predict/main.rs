@@ -1,11 +1,12 @@
-//! What `mode = "predict"` promises, without a socket: which commands reach the bottom, and what
-//! is made of servers' answers to what the client was told.
+//! What `mode = "predict"` promises, without a socket: which commands reach the bottom.
+
+mod verdicts;
 
 use bytes::{Bytes, BytesMut};
 use chain::{
     Answer, Body, Chain, Command, End, Hostgroup, HostgroupId, Registry, Reply, Server, Session,
     Topology,
-    facts::{LogEntry, ServedBy, SessionLog, Target, Verdict},
+    facts::{LogEntry, Multiplex, RuleVerdict, ServedBy, SessionLog, Target, Verdict},
     testing::{self, Client, Log},
     topology::ServerState,
 };
@@ -13,9 +14,10 @@ use std::sync::{
     Arc, Mutex,
     atomic::{AtomicUsize, Ordering::Relaxed},
 };
+use tower::util::MapRequestLayer;
 use wire::{
-    capability::Capabilities, command::CommandCode, err::ErrPacket, ok::OkPacket,
-    packet::put_packet, session_state::Tracker, status::Status,
+    capability::Capabilities, err::ErrPacket, ok::OkPacket, packet::put_packet,
+    session_state::Tracker, status::Status,
 };
 
 /// Two servers of one hostgroup, and a chain before them.
@@ -46,9 +48,10 @@ impl World {
         let registry = Registry::default()
             .with::<testing::Statements>()
             .with::<session_commands::Factory>()
+            .with_layer("rules", ruled)
             .with_layer("catch-up", testing::passes);
         let text = format!(
-            "session = [{{ use = 'parse' }}, {{ use = 'session-commands', mode = 'predict'{settings} }}]
+            "session = [{{ use = 'parse' }}, {{ use = 'rules' }}, {{ use = 'session-commands', mode = 'predict'{settings} }}]
              backend = [{{ use = 'catch-up' }}]"
         );
         let servers: Vec<_> = ["a", "b"]
@@ -123,6 +126,22 @@ impl World {
         let counts = counters.flat_map(|family| family.counts());
         counts.filter(|(name, _)| name == what).map(|(_, count)| count).sum()
     }
+}
+
+type Rules = MapRequestLayer<fn(Command) -> Command>;
+
+/// Stands for `rules`: texts with these words are to be seen below.
+fn ruled(_: testing::Nothing) -> Result<Rules, tower::BoxError> {
+    Ok(MapRequestLayer::new(|command| {
+        let text = testing::text(&command);
+        let verdict = RuleVerdict {
+            switch_to_fast_forward: text.contains("fast"),
+            mirror: text.contains("mirror").then_some(HostgroupId(1)),
+            multiplex: text.contains("pin").then_some(Multiplex::Pin),
+            ..RuleVerdict::default()
+        };
+        command.with(verdict)
+    }))
 }
 
 fn ok(packet: OkPacket) -> Answer {
@@ -219,6 +238,11 @@ fn what_was_interrupted_says_nothing() {
     assert_eq!(world.run(SET), 0);
     assert_eq!(world.verdict(SET, 0, &err(1317)), None);
     assert_eq!(world.run(SET), 0);
+    let world = World::new("");
+    world.answers(err(1317));
+    assert_eq!(world.run(SET), 5);
+    world.answers(ok(OkPacket::default()));
+    assert_eq!((world.run(SET), world.run(SET)), (5, 0));
 }
 
 #[test]
@@ -243,6 +267,17 @@ fn only_session_commands_are_asked_for() {
         let world = World::new("");
         assert_eq!((world.run(text), world.run(text)), (5, 0), "{text}");
     }
+}
+
+#[test]
+fn what_others_are_to_see_goes_down() {
+    for text in ["SET @fast = 1", "SET @mirror = 1", "SET @pin = 1"] {
+        let world = World::new("");
+        assert_eq!((world.run(text), world.run(text)), (5, 5), "{text}");
+    }
+    let mut world = World::new("");
+    world.session.update(|view| view.fast_forward = true);
+    assert_eq!((world.run(SET), world.run(SET)), (5, 5));
 }
 
 #[test]
@@ -271,152 +306,101 @@ fn another_session_is_another_command() {
 }
 
 #[test]
-fn v0_a_server_does_the_same() {
-    let world = World::new("");
+fn not_in_a_transaction_nor_while_tied() {
+    let mut world = World::new("");
     assert_eq!((world.run(SET), world.run(SET)), (5, 0));
-    assert_eq!(world.verdict(SET, 1, &ok(OkPacket::default())), None);
-    assert_eq!((world.counted("hard"), world.counted("soft")), (0, 0));
-    assert_eq!(world.counted("replayed"), 1);
-}
-
-#[test]
-fn v1_only_warnings_differ() {
-    let world = World::new("");
-    assert_eq!((world.run(SET), world.run(SET)), (5, 0));
-    let warned = ok(OkPacket { warnings: 1, ..OkPacket::default() });
-    assert_eq!(world.verdict(SET, 1, &warned), None);
-    assert_eq!((world.counted("hard"), world.counted("soft")), (0, 1));
-    assert_eq!(world.run(SET), 5, "it is volatile");
-}
-
-#[test]
-fn v2_the_session_has_another_value_there() {
-    let world = World::new("");
-    world.answers(tracks("time_zone", "+01:00"));
-    assert_eq!((world.run(SET), world.run(SET)), (5, 0));
-    let other = tracks("time_zone", "+02:00");
-    assert_eq!(world.verdict(SET, 1, &other), Some(Verdict::Other(Bytes::new())));
-    assert_eq!((world.counted("hard"), world.counted("volatile")), (1, 1));
-    // What a server has answered itself was no lie.
-    assert_eq!(world.verdict(SET, 1, &other), None);
-    // Compacted, what it depended on may be gone from the log.
-    let other = "SET time_zone = '+03:00'";
-    assert_eq!((world.run(other), world.run(other)), (5, 0));
-    assert_eq!(world.verdict(other, 1, &ok(OkPacket::default())), None);
-    assert_eq!(world.run(other), 0);
-}
-
-#[test]
-fn v3_a_server_refuses_it() {
-    let world = World::new("");
-    assert_eq!((world.run(SET), world.run(SET)), (5, 0));
-    assert_eq!(world.verdict(SET, 1, &err(1231)), None, "the entry itself must succeed");
-    assert_eq!((world.counted("hard"), world.counted("volatile")), (1, 1));
-    assert_eq!(world.run(SET), 5);
-}
-
-#[test]
-fn three_wrong_answers_are_enough_for_a_session() {
-    let world = World::new("");
-    let texts: Vec<_> = (0..4).map(|n| format!("SET @v{n} = 1")).collect();
-    // In one session each is known by what went before it.
-    world.log.take();
-    for _ in 0..5 {
-        let mut client = world.connect();
-        texts.iter().for_each(|text| drop(client.query(text).expect("an answer")));
+    let session = world.session.clone();
+    for status in [Status::IN_TRANS, Status::IN_TRANS_READONLY] {
+        world.session.set_status(Status(status.0 | Status::AUTOCOMMIT.0));
+        assert_eq!((world.run(SET), world.run(SET)), (5, 5), "{status:?}");
     }
-    assert_eq!(world.log.take().len(), 20);
+    world.session = session;
     let mut client = world.connect();
-    for text in &texts[..3] {
-        client.query(text).expect("an answer");
-    }
-    assert_eq!(world.log.take().len(), 0);
-    client.query("SELECT 1").expect("an answer");
-    for entry in world.entries.lock().expect("no panic").iter() {
-        let witness = entry.witness.as_ref().expect("it has a witness");
-        witness.saw(&world.servers[0], &err(1231));
-    }
+    client.query("CREATE TEMPORARY TABLE t (a INT)").expect("an answer");
     world.log.take();
-    client.query(&texts[3]).expect("an answer");
+    client.query(SET).expect("an answer");
     assert_eq!(world.log.take().len(), 1);
-    let mut client = world.connect();
-    client.query(&texts[3]).expect("an answer");
-    assert_eq!(world.log.take().len(), 0, "others go on");
+    assert_eq!(world.run(SET), 0);
 }
 
 #[test]
-fn too_many_wrong_answers_stop_them_all() {
+fn without_autocommit_not_behind_work() {
+    let mut world = World::new("");
+    world.session.set_status(Status::default());
+    world.answers(ok(OkPacket { status: Status::NO_BACKSLASH_ESCAPES, ..OkPacket::default() }));
+    assert_eq!((world.run(SET), world.run(SET)), (5, 0));
+    let mut client = world.connect();
+    client.query("DO 1").expect("an answer");
+    world.log.take();
+    client.query(SET).expect("an answer");
+    assert_eq!(world.log.take().len(), 1);
+}
+
+#[test]
+fn what_changes_for_all_is_asked_anew() {
+    let world = World::new("");
+    let schema = "USE d";
+    let learnt = || assert_eq!((world.run(SET), world.run(schema)), (0, 0));
+    assert_eq!((world.run(SET), world.run(schema)), (5, 5));
+    learnt();
+    let run = |text| drop(world.connect().query(text).expect("an answer"));
+    run("INSERT INTO t VALUES (1)");
+    learnt();
+    run("DROP DATABASE d");
+    assert_eq!((world.run(SET), world.run(schema)), (0, 5));
+    learnt();
+    run("SET GLOBAL max_error_count = 5");
+    assert_eq!((world.run(SET), world.run(schema)), (5, 5));
+    learnt();
+}
+
+#[test]
+fn what_no_server_ever_executes_is_counted() {
     let world = World::new("");
     assert_eq!((world.run(SET), world.run(SET)), (5, 0));
-    for n in 0..5 {
-        let text = format!("SET @v{n} = 1");
-        assert_eq!((world.run(&text), world.run(&text)), (5, 0));
-        world.verdict(&text, 1, &err(1231));
-    }
-    assert_eq!(world.counted("tripped"), 1);
-    assert_eq!(world.run(SET), 5);
-}
-
-/// A statement: the id, no columns, `parameters` parameters without definitions (which the test has
-/// no use for), `warnings`.
-fn prepared(id: u32, parameters: u8, name: &[u8]) -> Answer {
-    let mut packets = BytesMut::new();
-    let mut head = vec![0];
-    head.extend(id.to_le_bytes());
-    head.extend([0, 0, parameters, 0, 0, 0, 0]);
-    let seq = put_packet(&mut packets, 1, &head);
-    put_packet(&mut packets, seq, name);
-    Answer { packets: packets.freeze(), end: End::default() }
+    assert_eq!((world.counted("predicted"), world.counted("sent")), (5, 5));
+    assert_eq!((world.counted("avoided"), world.counted("replayed")), (5, 0));
 }
 
 #[test]
-fn v6_v7_statements() {
-    let world = World::new("");
-    world.answers(prepared(7, 1, b"column"));
-    let text = "SELECT ?";
-    let prepare = |client: &mut Client| {
-        client
-            .send(Command::new(world.session(), CommandCode::STMT_PREPARE, text))
-            .expect("an answer")
-    };
-    for _ in 0..5 {
-        prepare(&mut world.connect());
-    }
-    world.log.take();
+fn a_server_counts_once_for_each_entry() {
+    let world = World::new(", predict.min_sessions = 1");
     let mut client = world.connect();
-    let first = prepare(&mut client);
-    let second = prepare(&mut client);
-    assert_eq!(world.log.take().len(), 0);
-    let id = |answer: &Answer| u32::from_le_bytes(*answer.packets[5..].first_chunk().expect("4"));
-    assert_eq!((id(&first), id(&second)), (1 << 31, (1 << 31) + 1));
-    assert_eq!(first.packets[9..], prepared(7, 1, b"column").packets[9..]);
+    client.query(SET).expect("an answer");
     client.query("SELECT 1").expect("an answer");
     let entries = world.entries.lock().expect("no panic").clone();
-    let saw = |entry: usize, answer: &Answer| {
-        let witness = entries[entry].witness.as_ref().expect("it has a witness");
-        witness.saw(&world.servers[1], answer)
-    };
-    // V6: other columns are the statement's own business, and known from then on.
-    assert_eq!(saw(0, &prepared(3, 1, b"other")), None);
-    assert_eq!((world.counted("hard"), world.counted("soft")), (0, 1));
+    let witness = entries[0].witness.as_ref().expect("it has a witness");
+    for _ in 0..9 {
+        witness.saw(&world.servers[1], &ok(OkPacket::default()));
+    }
     world.log.take();
-    let now = prepare(&mut world.connect());
-    assert_eq!(world.log.take().len(), 0);
-    assert_eq!(now.packets[9..], prepared(3, 1, b"other").packets[9..]);
-    // V7: with other parameters it is another statement.
-    assert_eq!(saw(1, &prepared(3, 2, b"column")), None);
-    assert_eq!((world.counted("hard"), world.counted("soft")), (0, 2));
-    prepare(&mut world.connect());
-    assert_eq!(world.log.take().len(), 1);
+    world.connect().query(SET).expect("an answer");
+    assert_eq!(world.log.take().len(), 1, "two of five");
 }
 
+/// What the session has set before is part of what the reply depends on, if it can be.
 #[test]
-fn without_the_setting_nothing_is_given() {
-    let world = World::new(", predict.prepare = false");
-    world.answers(prepared(7, 0, b"column"));
-    for _ in 0..10 {
-        let command = Command::new(world.session(), CommandCode::STMT_PREPARE, "SELECT 1");
-        world.connect().send(command).expect("an answer");
-    }
-    assert_eq!(world.log.take().len(), 10);
+fn what_was_set_before_counts() {
+    let world = World::new("");
+    let after = |before: &str, text: &str| {
+        (0..5)
+            .filter(|_| {
+                let mut client = world.connect();
+                client.query(before).expect("an answer");
+                world.log.take();
+                client.query(text).expect("an answer");
+                !world.log.take().is_empty()
+            })
+            .count()
+    };
+    assert_eq!((world.run(SET), world.run(SET)), (5, 0));
+    assert_eq!(after("SET NAMES latin1", SET), 5);
+    assert_eq!(after("SET NAMES latin1", SET), 0);
+    assert_eq!(after("SET sql_mode = 'ANSI'", SET), 5);
+    assert_eq!(after("SET @a = 1", SET), 0, "it does not show");
+    assert_eq!(after("SET @a = 1", "SET @b = @a + 1"), 5);
+    assert_eq!(after("SET @a = 1", "SET @b = @a + 1"), 0);
+    assert_eq!(after("SET @a = 'x'", "SET @b = @a + 1"), 5, "it reads that");
+    assert_eq!(after("SET nobody_knows = 1", SET), 5);
+    assert_eq!(after("SET nobody_knows = 1", SET), 5, "nobody knows what that was");
 }

@@ -1,0 +1,71 @@
+//! `POST /reload`: the configuration is read again.
+
+use super::{
+    Facts,
+    servers::{Refused as NotAllowed, from_here},
+};
+use crate::reload::{Refused, Reloaded};
+use axum::{
+    Json,
+    extract::{ConnectInfo, State},
+    http::{HeaderMap, StatusCode},
+    response::{IntoResponse, Response},
+};
+use chain::settings::Mistake;
+use serde::Serialize;
+use std::{net::SocketAddr, sync::Arc};
+
+/// The answer where nothing has changed.
+#[derive(Serialize)]
+struct NotReloaded {
+    error: String,
+    mistakes: Vec<Wrong>,
+}
+
+/// One mistake of the file.
+#[derive(Serialize)]
+struct Wrong {
+    file: String,
+    /// From 1; 0 where it is about the file as a whole.
+    line: usize,
+    column: usize,
+    message: String,
+    hint: Option<String>,
+}
+
+/// 200 with what has changed; 422 with all mistakes, and nothing has changed.
+pub(super) async fn reload(
+    State(facts): State<Arc<Facts>>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+) -> Result<Response, NotAllowed> {
+    from_here(peer, &headers)?;
+    let reloads = facts.reloads.clone();
+    let asked_by = format!("POST /reload from {peer}");
+    // To its end, also if whoever has asked goes away.
+    let reloading = tokio::spawn(async move { reloads.reload(&asked_by).await });
+    let reloaded = reloading.await.unwrap_or(Err(Refused::NoFile));
+    Ok(match reloaded {
+        Ok(reloaded) => (StatusCode::OK, Json::<Reloaded>(reloaded)).into_response(),
+        Err(refused) => {
+            let mistakes = match &refused {
+                Refused::Mistakes(mistakes) => mistakes.iter().cloned().map(Wrong::from).collect(),
+                _ => Vec::new(),
+            };
+            let error = match mistakes.len() {
+                0 => refused.to_string(),
+                1 => "the file has a mistake".to_owned(),
+                count => format!("the file has {count} mistakes"),
+            };
+            let answer = NotReloaded { error, mistakes };
+            (StatusCode::UNPROCESSABLE_ENTITY, Json(answer)).into_response()
+        }
+    })
+}
+
+impl From<Mistake> for Wrong {
+    fn from(mistake: Mistake) -> Self {
+        let Mistake { file, line, column, message, hint, .. } = mistake;
+        Self { file, line, column, message, hint }
+    }
+}

@@ -1,0 +1,47 @@
+//! What a collector of OpenTelemetry is told.
+
+mod metrics;
+mod python;
+mod secrets;
+mod tracing;
+
+use anyhow::Result;
+use e2e::{Client, Cluster, Collector, Proxy, Setup};
+
+/// A chain in which rule 7 sends reads to hostgroup 2, where only the second replica is.
+fn with_rule_7(cluster: &Cluster, collector: &Collector, more: &str) -> Result<Proxy> {
+    let replica = cluster.addresses.last().expect("there are several");
+    let text = format!(
+        "[otlp]\nendpoint = \"{url}\"\nbatch_delay = \"10ms\"\n{more}\n\
+         [[server]]\nhostgroup = 2\naddress = \"{replica}\"\nname = \"replica2\"\n\
+         [chain.main]\nsession = [\n{{ use = \"parse\" }},\n\
+         {{ use = \"rules\", rules = [{{ rule_id = 7, match_digest = \"^SELECT\", \
+         destination_hostgroup = 2, apply = true }}] }},\n\
+         {{ use = \"session-commands\" }},\n{{ use = \"route\" }},\n]\n\
+         backend = [{{ use = \"catch-up\" }}]\n",
+        url = collector.url(),
+    );
+    Setup::of(cluster).append(&text).start()
+}
+
+/// A text whose comment names this parent.
+fn child_of(parent: &str, text: &str) -> String {
+    format!("{text} /*traceparent='{parent}'*/")
+}
+
+/// Every port on which the proxy says something, and its log.
+fn all_answers(proxy: &Proxy) -> Result<String> {
+    let mut all = proxy.log();
+    for path in ["/metrics", "/status", "/servers"] {
+        all += &proxy.get(path)?;
+    }
+    Ok(all)
+}
+
+/// Ends the proxy, so that all has been told.
+fn end(mut proxy: Proxy, client: Client) -> Result<Proxy> {
+    client.quit()?;
+    proxy.signal("TERM")?;
+    proxy.ended()?;
+    Ok(proxy)
+}
