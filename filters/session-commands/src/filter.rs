@@ -58,6 +58,7 @@ pub(crate) struct SessionCommands {
     schema: Option<Option<Bytes>>,
     generation: u32,
     schemaless: bool,
+    nowhere: bool,
     /// What the dispatcher has last heard of whether the session is tied.
     told: bool,
     pending: Option<Pending>,
@@ -82,9 +83,6 @@ struct Outcome {
     /// The beginning of the reply.
     head: Vec<u8>,
 }
-
-/// What ties a session that has something on one connection alone, for people.
-pub(crate) const LOCAL: &str = "a user variable of one connection";
 
 /// A header and the first packet of a reply to COM_STMT_PREPARE.
 const HEAD: usize = HEADER_LEN + 13;
@@ -170,6 +168,7 @@ impl SessionCommands {
             schema: None,
             generation: 0,
             schemaless: false,
+            nowhere: false,
             told: false,
             pending: None,
             predicting: memory.map(Predicting::new),
@@ -293,15 +292,16 @@ impl SessionCommands {
             (None, Some(local), Some((left, cause))) if local.server.id != left.server.id => {
                 let (there, here) = (&local.server.name, &left.server.name);
                 let text = format!(
-                    "this statement needs {LOCAL}, which is on {there}, and {cause}, which is on \
-                     {here}"
+                    "this statement needs {}, which is on {there}, and {cause}, which is on {here}",
+                    Tied::USER_VARIABLE
                 );
                 return Err(Error::filter(text).with_code(code::PINNED_ELSEWHERE, *b"HY000"));
             }
-            (None, Some(local), _) => Some((local, LOCAL)),
+            (None, Some(local), _) => Some((local, Tied::USER_VARIABLE)),
             (None, None, left) => left,
         };
-        let pin = pin.map(|(target, cause)| Pin { target: target.clone(), cause });
+        let soft = self.ties.is_empty() && local.is_none();
+        let pin = pin.map(|(target, cause)| Pin { target: target.clone(), cause, soft });
         if let Some(pin) = pin {
             command.note(pin);
         }
@@ -339,7 +339,8 @@ impl SessionCommands {
             let (entries, generation, schemaless) =
                 (self.log.snapshot(), self.generation, self.schemaless);
             let state = self.log.state();
-            command.note(SessionLog { entries, this, generation, schemaless, state });
+            let nowhere = self.nowhere;
+            command.note(SessionLog { entries, this, generation, schemaless, nowhere, state });
         }
         if let Some(tied) = self.tied(plan) {
             command.note(tied);
@@ -351,7 +352,7 @@ impl SessionCommands {
     fn tied(&mut self, plan: &Plan) -> Option<Tied> {
         let before = match self.ties.get() {
             Some((_, cause)) => Some(cause.name()),
-            None => self.local_at.as_ref().map(|_| LOCAL),
+            None => self.local_at.as_ref().map(|_| Tied::USER_VARIABLE),
         };
         let by = plan.ties().or(before);
         let ends = self.local_at.is_none() && self.ties.end_with(plan);

@@ -11,6 +11,7 @@ use crate::{
     ties::{Cause, Change},
 };
 use bytes::Bytes;
+use chain::facts::Tied;
 use sql::session::Cell;
 use std::{collections::HashMap, sync::Arc};
 
@@ -90,7 +91,7 @@ impl Plan {
             _ => None,
         };
         let cursor = self.opens_cursor.map(|_| Cause::Cursor.name());
-        let local = (!self.local.is_empty()).then_some(crate::filter::LOCAL);
+        let local = (!self.local.is_empty()).then_some(Tied::USER_VARIABLE);
         self.ties.iter().find_map(tie).or(cursor).or(local)
     }
 

@@ -5,7 +5,7 @@ mod succession;
 use crate::{
     Layer, Registry, Stack,
     counters::Family,
-    facts::{Fact, FastForward, Target},
+    facts::{Fact, FastForward, SessionLog, Target},
     registry::{Built, Entry, Part, Want},
     settings::{Mistake, Mistakes, Settings, suggest},
     timed::Timed,
@@ -23,6 +23,7 @@ pub struct Chain {
     session: Vec<Entered>,
     backend: Vec<Entered>,
     given: BTreeSet<&'static str>,
+    shares: bool,
     /// Each filter's work is a span of its own.
     timed: bool,
     /// Shared with the chains whose sessions can stay with it.
@@ -45,7 +46,8 @@ impl Chain {
     /// Builds the chain that a `[chain.NAME]` table describes. Everything that is wrong with it is
     /// noted in `mistakes`; then the chain is not to be used.
     pub fn new(settings: &Settings, registry: &Registry, mistakes: &mut Mistakes) -> Self {
-        settings.allow_keys(&["session", "backend"], mistakes);
+        settings.allow_keys(&["session", "backend", "multiplex"], mistakes);
+        let shares = settings.flag("multiplex", mistakes).unwrap_or(false);
         let before = mistakes.len();
         let mut builder = Builder::new(registry, mistakes);
         let session = builder.list(settings, "session", Part::Session);
@@ -57,7 +59,13 @@ impl Chain {
         let backend = builder.list(settings, "backend", Part::Backend);
         builder.check_wants();
         let given = builder.known;
-        Self { session, backend, timed: false, given, identity: Arc::default() }
+        if shares && !given.contains(SessionLog::NAME) && mistakes.len() == before {
+            let text = "connections cannot be shared where nobody knows what sessions set there";
+            let hint = "put { use = \"session-commands\" } into the chain's `session` list and { use \
+                        = \"catch-up\" } into `backend`, or leave `multiplex` out";
+            mistakes.push(settings.mistake_at("multiplex", text).hint(hint));
+        }
+        Self { session, backend, given, shares, timed: false, identity: Arc::default() }
     }
 
     /// As [`Self::new`], from the table's text. The dispatcher's need is not checked: tests put a
@@ -71,7 +79,8 @@ impl Chain {
         builder.check_wants();
         let given = builder.known;
         let identity = Arc::default();
-        mistakes.into_result(Some(Self { session, backend, timed: false, given, identity }))
+        let (shares, timed) = (false, false);
+        mistakes.into_result(Some(Self { session, backend, given, shares, timed, identity }))
     }
 
     /// The same chain, in which each filter's work is a span of the crate `tracing` with its name,
@@ -84,6 +93,11 @@ impl Chain {
     /// Whether one of its filters attaches the fact of that name.
     pub fn gives(&self, fact: &str) -> bool {
         self.given.contains(fact)
+    }
+
+    /// Whether its sessions share their connections: between two commands, each is in the pool.
+    pub fn shares(&self) -> bool {
+        self.shares
     }
 
     /// Whether it only chooses a server and hands the session over.

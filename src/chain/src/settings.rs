@@ -147,6 +147,14 @@ impl Settings {
         }
     }
 
+    /// The truth value under `key`, if there is one. Another kind of value is a mistake.
+    pub fn flag(&self, key: &str, mistakes: &mut Mistakes) -> Option<bool> {
+        match self.get(key)? {
+            Node { value: Value::Boolean(flag), .. } => Some(*flag),
+            other => self.wrong_kind(other, "true or false", mistakes),
+        }
+    }
+
     /// The strings in the list under `key`; none when the key is missing. What is not a string is a
     /// mistake, and its place in the list stays empty.
     pub fn texts(&self, key: &str, mistakes: &mut Mistakes) -> Vec<Option<String>> {

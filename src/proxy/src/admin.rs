@@ -9,7 +9,7 @@ mod reload;
 mod servers;
 
 use crate::{
-    backend::{Backends, health::machine::state_name},
+    backend::{Backends, health::machine::state_name, sessions::Sessions},
     metrics::Metrics,
     reload::Reloads,
     runtime::Live,
@@ -33,6 +33,8 @@ pub(crate) struct Facts {
     pub(crate) live: Arc<Live>,
     pub(crate) reloads: Arc<Reloads>,
     pub(crate) started: Instant,
+    /// Who is logged in.
+    pub(crate) clients: Arc<Sessions>,
     /// Locked while servers are asked for `/ready`.
     pub(crate) asking: Mutex<()>,
 }
@@ -111,6 +113,7 @@ pub(crate) async fn serve(
 async fn metrics(
     State(facts): State<Arc<Facts>>,
 ) -> ([(axum::http::HeaderName, &'static str); 1], String) {
+    facts.metrics.pinned(&facts.clients.pins());
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([(CONTENT_TYPE, kind)], facts.metrics.scrape(&facts.backends))
 }

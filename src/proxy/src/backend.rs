@@ -15,9 +15,11 @@ mod lasting;
 pub(crate) mod leash;
 pub(crate) mod link;
 pub(crate) mod mirror;
+mod pool;
 pub(crate) mod relay;
 mod release;
 mod schema;
+mod seat;
 pub(crate) mod sessions;
 mod succession;
 mod tally;
@@ -28,29 +30,23 @@ use crate::{
     tls::TlsError,
 };
 use arc_swap::ArcSwapOption;
-use bytes::Bytes;
 use chain::{HostgroupId, Server, Session, topology::ServerState};
 use connect::{ConnectError, Endpoint};
 pub(crate) use fleet::{Backends, Fleet};
 use health::{Pulse, monitor::is_dead};
-use identity::attributes;
 use leash::Leashes;
-use link::Link;
-use schema::Schema;
+use pool::Pool;
 use std::{
     net::IpAddr,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 pub(crate) use succession::resize;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
-use wire::{
-    attributes::Attributes, auth::NONCE_LEN, capability::Capabilities, greeting::Greeting,
-    proxy_protocol::Source,
-};
+use tokio::sync::Semaphore;
+use wire::{auth::NONCE_LEN, capability::Capabilities, greeting::Greeting, proxy_protocol::Source};
 
 /// One server of one hostgroup, and the connections to it that nobody uses.
 pub(crate) struct Backend {
@@ -63,13 +59,11 @@ pub(crate) struct Backend {
     /// It was there when it was last tried.
     answered: AtomicBool,
     settings: config::Backend,
-    /// Locked when a session takes its connection and when it gives it back, never in between.
-    idle: Mutex<Vec<Idle>>,
+    /// The connections that no session has just now.
+    pool: Pool,
     /// One permit for each connection that is open, used or idle.
     room: Arc<Semaphore>,
     capacity: u32,
-    /// Tells those who wait for room that there is one more idle connection.
-    returned: Notify,
     /// Permits for connections that run one KILL, beyond those of `room`: what holds all of these
     /// may be what has to be killed.
     spare: Arc<Semaphore>,
@@ -90,11 +84,6 @@ pub(crate) struct Key {
     pub(crate) collation: u16,
     /// The client's host, where the server was told it by a header: it goes by that.
     pub(crate) client: Option<IpAddr>,
-}
-
-struct Idle {
-    link: Link,
-    since: Instant,
 }
 
 impl Key {
@@ -130,10 +119,9 @@ impl Backend {
             answered: AtomicBool::new(false),
             hostgroup: HostgroupId(config.hostgroup),
             settings: settings.clone(),
-            idle: Mutex::default(),
+            pool: Pool::default(),
             room: Arc::new(Semaphore::new(config.max_connections as usize)),
             capacity: config.max_connections,
-            returned: Notify::new(),
             spare: Arc::new(Semaphore::new(kill::SPARE)),
             leashes,
             pulse,
@@ -189,38 +177,6 @@ impl Backend {
         self.settings.kill_abandoned
     }
 
-    /// A connection in the state of a session that has just logged in: an idle one that fits, or a
-    /// new one. `deadline` bounds the wait for room among the server's connections. `enters`: the
-    /// command that it is for takes it into the session's schema.
-    pub(crate) async fn attach(
-        self: &Arc<Self>,
-        session: &Session,
-        account: &Account,
-        deadline: Instant,
-        enters: bool,
-    ) -> Result<Link, ConnectError> {
-        let schema = session.schema.as_ref().filter(|_| !enters);
-        let source = identity::source(session.peer, session.destination);
-        let (key, attributes) = (Key::of(session, account, self), attributes(session));
-        let room = loop {
-            // Made before the look at the idle ones, so that none comes back unseen.
-            let returned = self.returned.notified();
-            let reused = self.reuse(&key, session, account, &attributes, schema).await?;
-            if let Some(link) = reused {
-                return Ok(link);
-            }
-            if let Some(room) = self.room(deadline, returned).await? {
-                break room;
-            }
-        };
-        let opened = connect::open(self, key, account, source, attributes, room);
-        let opened = self.in_time(opened).await;
-        self.met(&opened);
-        let mut link = opened?;
-        self.in_time(link.begin(schema)).await?;
-        Ok(link)
-    }
-
     /// Notes how an attempt to connect has ended.
     fn met<T>(&self, attempt: &Result<T, ConnectError>) {
         self.metrics.connected(attempt.is_ok());
@@ -249,35 +205,6 @@ impl Backend {
         self.pulse.describe(&self.server.standing)
     }
 
-    /// An idle connection that fits, in the state of a session that has just logged in.
-    async fn reuse(
-        &self,
-        key: &Key,
-        session: &Session,
-        account: &Account,
-        attributes: &Attributes,
-        schema: Option<&Bytes>,
-    ) -> Result<Option<Link>, ConnectError> {
-        while let Some(mut link) = self.take_idle(key, session, attributes) {
-            if !link.fits(session, attributes) {
-                match self.in_time(link.log_in_anew(account, attributes.clone())).await {
-                    Ok(()) => {}
-                    // A login of its own shows what is wrong with the account. Each that fails may
-                    // count against it, so there is no second one like this.
-                    Err(ConnectError::Refused(_)) => break,
-                    Err(_) => continue,
-                }
-            }
-            match self.in_time(link.begin(schema)).await {
-                Ok(()) => return Ok(Some(link)),
-                // It went away while it was idle: the next one, or a new one.
-                Err(ConnectError::Io(_)) => {}
-                Err(other) => return Err(other),
-            }
-        }
-        Ok(None)
-    }
-
     /// A server that has stopped answering must not use up more than one attempt's time.
     async fn in_time<T>(
         &self,
@@ -285,91 +212,5 @@ impl Backend {
     ) -> Result<T, ConnectError> {
         let timeout = self.connect_timeout();
         tokio::time::timeout(timeout, step).await.unwrap_or(Err(ConnectError::Timeout(timeout)))
-    }
-
-    /// A place among the connections that the server may have. An idle connection of another kind
-    /// makes way for one that is needed. `None` if one was `returned` in the meantime, which may
-    /// fit.
-    async fn room(
-        &self,
-        deadline: Instant,
-        returned: impl Future<Output = ()>,
-    ) -> Result<Option<OwnedSemaphorePermit>, ConnectError> {
-        if let Ok(permit) = self.room.clone().try_acquire_owned() {
-            return Ok(Some(permit));
-        }
-        drop(self.lock_idle().pop());
-        let room = async {
-            tokio::select! {
-                permit = self.room.clone().acquire_owned() => Ok(Some(permit?)),
-                () = returned => Ok(None),
-            }
-        };
-        let waited = tokio::time::timeout_at(deadline.into(), room).await;
-        waited.unwrap_or(Err(ConnectError::Full(self.capacity)))
-    }
-
-    /// Takes the idle connection that fits best: one that has said the same attributes before one
-    /// that has to log in anew for them, then one that has the session's schema already; among
-    /// equals the one used last.
-    fn take_idle(&self, key: &Key, session: &Session, attributes: &Attributes) -> Option<Link> {
-        let schema = session.schema.clone().map_or(Schema::None, Schema::Named);
-        let mut idle = self.lock_idle();
-        loop {
-            let fitting = idle.iter().enumerate().filter(|(_, one)| one.link.key == *key);
-            let best = fitting.max_by_key(|(at, Idle { link, .. })| {
-                (link.attributes == *attributes, link.schema == schema, *at)
-            });
-            let (at, _) = best?;
-            let Idle { link, since } = idle.remove(at);
-            if !self.is_spent(&link, since) && !link.has_news() && !link.leash.is_cut() {
-                return Some(link);
-            }
-        }
-    }
-
-    /// Keeps a clean connection for the next session; gives it back if there are enough.
-    pub(crate) fn put_idle(&self, link: Link) -> Option<Link> {
-        let mut idle = self.lock_idle();
-        let full = idle.len() >= self.settings.pool_max_idle as usize;
-        if full || self.room.is_closed() || link.leash.is_cut() || !self.keeps_idle() {
-            return Some(link);
-        }
-        idle.push(Idle { link, since: Instant::now() });
-        self.returned.notify_waiters();
-        None
-    }
-
-    /// Removes idle connections that are too old, were idle too long, or were closed by the server.
-    pub(crate) fn tidy(&self) -> Vec<Link> {
-        let mut idle = self.lock_idle();
-        let keeps = self.keeps_idle();
-        let gone = idle.extract_if(.., |one| {
-            let Idle { link, since } = one;
-            !keeps || self.is_spent(link, *since) || link.leash.is_cut() || link.has_news()
-        });
-        gone.map(|one| one.link).collect()
-    }
-
-    /// Takes all idle connections, for good: the proxy is about to end.
-    pub(crate) fn close(&self) -> Vec<Link> {
-        self.room.close();
-        self.spare.close();
-        self.lock_idle().drain(..).map(|one| one.link).collect()
-    }
-
-    /// Connections that nobody uses.
-    pub(crate) fn idle(&self) -> usize {
-        self.lock_idle().len()
-    }
-
-    fn is_spent(&self, link: &Link, since: Instant) -> bool {
-        since.elapsed() > self.settings.pool_max_idle_time
-            || link.opened.elapsed() > self.settings.pool_max_age
-    }
-
-    fn lock_idle(&self) -> std::sync::MutexGuard<'_, Vec<Idle>> {
-        // A panic while locked leaves a list of whole connections.
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

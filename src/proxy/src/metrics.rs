@@ -5,6 +5,7 @@ mod forwarded;
 mod health;
 mod latency;
 mod servers;
+mod shared;
 mod spans;
 pub(crate) mod table;
 pub(crate) mod text;
@@ -13,6 +14,7 @@ pub(crate) use counted::Counted as CountedByFilters;
 pub(crate) use forwarded::{Forwarded, Observed};
 pub(crate) use health::Health;
 pub(crate) use servers::{Kind, Operations, ServerMetrics};
+pub(crate) use shared::Shared;
 pub(crate) use spans::Spans;
 
 use crate::backend::Backends;
@@ -58,6 +60,7 @@ pub(crate) struct Metrics {
     pub(crate) health: Health,
     pub(crate) mirrored: Mirrored,
     pub(crate) forwarded: Forwarded,
+    pub(crate) shared: Shared,
     /// Bytes of commands, and of their replies.
     pub(crate) received: Counter,
     pub(crate) sent: Counter,
@@ -154,7 +157,8 @@ impl Metrics {
         };
 
         let forwarded = Forwarded::new(&mut registry);
-        let backends = BackendFamilies::default();
+        let shared = Shared::register(&mut registry);
+        let backends = BackendFamilies::with(shared.clone());
         backends.register(&mut registry);
         let health = Health::default();
         health.register(&mut registry);
@@ -181,6 +185,7 @@ impl Metrics {
             health,
             mirrored,
             forwarded,
+            shared,
             received,
             sent,
         })

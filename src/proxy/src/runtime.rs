@@ -148,6 +148,7 @@ impl Proxy {
             live: live.clone(),
             reloads: reloads.clone(),
             started: Instant::now(),
+            clients: live.common.ids.clone(),
             asking: tokio::sync::Mutex::default(),
         };
         Ok(Self { live, admin, facts, reloads, telemetry })

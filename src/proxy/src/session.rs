@@ -10,6 +10,7 @@ pub(crate) mod login;
 mod next;
 mod place;
 pub(crate) mod relay;
+pub(crate) mod rest;
 mod schema;
 pub(crate) mod slow;
 mod statements;
@@ -323,7 +324,7 @@ pub(crate) async fn refuse(
 }
 
 /// The bottom of a new session's stack with the chain on top.
-pub(crate) fn stack(context: &Context, account: &Account, id: u32) -> Stack {
-    let dispatch = Dispatch::stack(context.shared.clone(), account.clone(), id);
+pub(crate) fn stack(context: &Context, account: &Account, multiplex: bool, id: u32) -> Stack {
+    let dispatch = Dispatch::stack(context.shared.clone(), account.clone(), id, multiplex);
     context.shared.chain.session(dispatch)
 }

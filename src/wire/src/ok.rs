@@ -42,6 +42,14 @@ pub(crate) struct OkParts<'a> {
 }
 
 impl OkPacket {
+    /// The affected rows and the last insert id, of a payload that begins with its header byte.
+    /// `None` if it is no OK.
+    #[must_use]
+    pub fn numbers(payload: &[u8]) -> Option<(u64, u64)> {
+        let parts = OkParts::decode_numbers(payload).ok()?;
+        Some((parts.affected_rows, parts.last_insert_id))
+    }
+
     /// Decodes a payload, its header byte (0x00 or 0xFE) included.
     ///
     /// # Errors

@@ -54,6 +54,8 @@ pub struct ReplyScanner {
     kept: Kept,
     session_state: Kept,
     prepared: Option<PrepareOk>,
+    /// Rows of the last result.
+    rows: u64,
     end: ReplyEnd,
 }
 
@@ -97,6 +99,7 @@ impl ReplyScanner {
             kept: Kept::default(),
             session_state: Kept::default(),
             prepared: None,
+            rows: 0,
             end: ReplyEnd::default(),
         }
     }
@@ -250,6 +253,12 @@ impl ReplyScanner {
         self.prepared
     }
 
+    /// How many rows the last result has had so far.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
     fn in_rows(&self) -> bool {
         self.expect == Expect::Rows && !self.continues
     }
@@ -265,6 +274,7 @@ impl ReplyScanner {
                 break;
             }
             (at, seq) = (end, seq.wrapping_add(1));
+            self.rows += 1;
         }
         self.next_seq = Some(seq);
         at
@@ -329,6 +339,7 @@ impl ReplyScanner {
 
     /// A packet without meaning of its own has passed: a row, a column definition.
     fn passed(&mut self) {
+        self.rows += u64::from(self.expect == Expect::Rows);
         self.expect = self.expect.passed(self.caps);
         if self.expect == Expect::Nothing {
             self.end.terminator = self.message_len;

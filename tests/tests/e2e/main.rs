@@ -44,6 +44,7 @@ mod left_behind;
 mod limits;
 mod login;
 mod memory;
+mod multiplex;
 mod observe;
 mod pipelining;
 mod plugins;

@@ -212,7 +212,11 @@ fn a_prepared_statement_is_prepared_where_it_will_run() {
 #[test]
 fn a_pin_beats_the_class_and_a_transaction_beats_a_pin() {
     let mut split = Split::new("");
-    let pin = Pin { target: target(&split.session, 1, "r2"), cause: "what the last one has left" };
+    let pin = Pin {
+        target: target(&split.session, 1, "r2"),
+        cause: "what the last one has left",
+        soft: true,
+    };
     let pinned = Above { pin: Some(pin), ..Above::default() };
     given(pinned.clone());
     for text in ["SELECT 1", "SHOW WARNINGS", "GET DIAGNOSTICS @a = NUMBER", "DO RELEASE_LOCK('a')"]

@@ -28,7 +28,8 @@ impl SessionCommands {
         }
         let (generation, schemaless) = (self.generation, self.schemaless);
         let entries = Arc::new(entries);
-        let log = SessionLog { entries, this: None, generation, schemaless, state: None };
+        let nowhere = self.nowhere;
+        let log = SessionLog { entries, this: None, generation, schemaless, nowhere, state: None };
         Some(Propagate { to, log, first })
     }
 

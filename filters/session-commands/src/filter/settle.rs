@@ -42,6 +42,7 @@ impl SessionCommands {
                 None => false,
             };
         }
+        self.nowhere &= !moves;
         // Without session tracking the flag alone says so.
         let dropped = session.status().contains(Status::DB_DROPPED);
         if session.current_schema == before && !dropped {
@@ -51,12 +52,13 @@ impl SessionCommands {
         match &session.current_schema {
             _ if moves => {}
             Some(name) if !dropped => {
+                self.nowhere = false;
                 let lsn = self.log.reserve();
                 self.log.append(lsn, init_db(name.clone()));
             }
             _ => {
                 self.log.forget(&SCHEMA);
-                self.schemaless = true;
+                (self.schemaless, self.nowhere) = (true, true);
                 self.generation += 1;
             }
         }

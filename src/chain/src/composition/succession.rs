@@ -15,6 +15,7 @@ impl Chain {
         hand_on(&older.session, &self.session);
         hand_on(&older.backend, &self.backend);
         let stays = self.given == older.given
+            && self.shares == older.shares
             && fit(&older.session, &self.session)
             && fit(&older.backend, &self.backend);
         if !stays {
@@ -25,6 +26,7 @@ impl Chain {
             session: become_these(&older.session, self.session),
             backend: become_these(&older.backend, self.backend),
             given: self.given,
+            shares: self.shares,
             identity: older.identity.clone(),
         }
     }
@@ -42,7 +44,9 @@ impl Chain {
         let all = |one: &[Entered], other: &[Entered]| {
             one.len() == other.len() && one.iter().zip(other).all(same)
         };
-        all(&self.session, &other.session) && all(&self.backend, &other.backend)
+        self.shares == other.shares
+            && all(&self.session, &other.session)
+            && all(&self.backend, &other.backend)
     }
 }
 

@@ -28,6 +28,8 @@ pub struct SessionLog {
     pub generation: u32,
     /// Whether the session has left the schema of its login for none.
     pub schemaless: bool,
+    /// Whether it is in none since a schema was dropped: nothing takes another connection there.
+    pub nowhere: bool,
     /// What the entries make of a connection that has just logged in, without the statements that
     /// COM_STMT_PREPARE has prepared. `None` if nobody can say.
     pub state: Option<StateId>,
@@ -116,6 +118,11 @@ pub struct Tied {
     pub by: Option<&'static str>,
     /// It ends with this command, unless that fails.
     pub ends: bool,
+}
+
+impl Tied {
+    /// A user variable whose value no other connection can be given.
+    pub const USER_VARIABLE: &'static str = "a user variable of one connection";
 }
 
 impl LogEntry {

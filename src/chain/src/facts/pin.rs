@@ -10,6 +10,8 @@ pub struct Pin {
     pub target: Target,
     /// What holds it, for people: `temporary tables`, `a lock`, `the last insert id`.
     pub cause: &'static str,
+    /// What it has may be known elsewhere too: the last insert id, the counts of the last statement.
+    pub soft: bool,
 }
 
 impl Fact for Pin {

@@ -258,7 +258,7 @@ pub(super) async fn open(
         capabilities: login.capabilities,
         attributes,
         thread_id: greeting.thread_id,
-        lease: None,
+        seat: Arc::default(),
         schema: Schema::None,
         opened: Instant::now(),
         was_reset: false,

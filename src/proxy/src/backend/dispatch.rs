@@ -3,6 +3,7 @@
 mod again;
 mod attach;
 mod propagate;
+pub(super) mod share;
 
 use super::{
     Backends,
@@ -11,10 +12,12 @@ use super::{
     ids::{self, Ids},
     link::Link,
     mirror::Mirrors,
+    pool::Got,
     sessions::{Killed, Lease, Registered, Sessions},
 };
 use crate::{
     config::{self, Account},
+    session::rest,
     telemetry::Trail,
 };
 use arc_swap::ArcSwap;
@@ -94,6 +97,8 @@ struct State {
     avoided: Vec<(u32, Retry)>,
     /// Something of the session's is gone for good.
     lost: bool,
+    /// Where the session shares its connections.
+    sharing: Option<share::Sharing>,
     /// What is to be brought to others once the last command has succeeded.
     order: Option<propagate::Order>,
     /// Connections to which it is being brought.
@@ -105,21 +110,27 @@ pub(super) struct Held {
     target: Target,
     pub(super) stack: Stack,
     pub(super) ids: Ids,
-    /// It has state that no other connection can be given.
-    tied: bool,
+    /// What state it has that no other connection can be given.
+    tied: Option<&'static str>,
     /// Where the log ended that it was sent last.
     head: Lsn,
     /// It has run nothing for the session yet.
     fresh: bool,
-    _attached: InUse,
+    /// Where the session shares its connections.
+    shared: Option<share::Shared>,
+    /// Until it is in the pool.
+    attached: Option<InUse>,
 }
 
 impl Dispatch {
     /// The bottom for the session that its client knows as `id`, which logs in to servers as
-    /// `account`.
-    pub(crate) fn stack(shared: Arc<Shared>, account: Account, id: u32) -> Stack {
+    /// `account`. Whether it shares its connections with others is also for its chain to say.
+    pub(crate) fn stack(shared: Arc<Shared>, account: Account, id: u32, shares: bool) -> Stack {
         let me = shared.sessions.register(id, account);
-        let state = State::new(shared, me, false);
+        let mut state = State::new(shared, me, false);
+        if shares && state.keeps_state && state.shared.chain.shares() {
+            state.sharing = Some(share::Sharing::default());
+        }
         Stack::new(Self(Lend::new(state)))
     }
 
@@ -159,6 +170,9 @@ impl Service<Command> for Dispatch {
                 Err(error) if state.can_replace(at, &error) => state.let_go(at),
                 Err(error) => return Poll::Ready(Err(error)),
             }
+        }
+        if rest::rests() {
+            state.rest();
         }
         if state.held.is_empty() && Pin::new(&mut state.me.ended).poll(cx).is_ready() {
             return Poll::Ready(Err(Error::backend(Killed)));
@@ -236,6 +250,7 @@ impl State {
             last: None,
             avoided: Vec::new(),
             lost: false,
+            sharing: None,
             order: None,
             away: Vec::new(),
         }
@@ -243,7 +258,7 @@ impl State {
 
     /// Sends a command on one of the connections, which is ready for it.
     async fn run(&mut self, at: usize, mut command: Command) -> Result<Reply> {
-        let Self { held, me, shared, alone, last, keeps_state, .. } = self;
+        let Self { held, last, keeps_state, .. } = self;
         let one = &mut held[at];
         if *keeps_state {
             // Another may stand in for the server that was named.
@@ -253,15 +268,24 @@ impl State {
             one.head = command.fact::<SessionLog>().map_or(one.head, again::head);
             *last = Some(one.target.server.id);
             match command.fact::<Tied>() {
-                Some(Tied { by: Some(_), .. }) => one.tied = true,
-                Some(Tied { by: None, .. }) => held.iter_mut().for_each(|held| held.tied = false),
+                Some(Tied { by: by @ Some(_), .. }) => one.tied = *by,
+                Some(Tied { by: None, .. }) => held.iter_mut().for_each(|held| held.tied = None),
                 None => {}
             }
         }
+        // In a box of its own: few sessions share.
+        let rewrite = match self.sharing {
+            Some(_) => Box::pin(self.begin(at, &mut command)).await?,
+            None => None,
+        };
+        let session = rewrite.as_ref().map(|_| command.session().clone());
+        let Self { held, me, shared, alone, keeps_state, sharing, .. } = self;
         let one = &mut held[at];
-        let fresh = std::mem::take(&mut one.fresh) && *keeps_state;
+        // What a connection has known of one that is shared is known all the same.
+        let fresh = std::mem::take(&mut one.fresh) && *keeps_state && sharing.is_none();
         let served_by = ServedBy(one.target.clone());
         if command.fact::<FastForward>().is_some() {
+            one.introduce(&mut command);
             let reply = one.stack.call(command).await?;
             if !reply.is_handover() {
                 return Ok(reply.with(served_by));
@@ -288,6 +312,10 @@ impl State {
         };
         match reply {
             Ok(reply) => {
+                let reply = match (rewrite, session) {
+                    (Some(rewrite), Some(session)) => ids::restored(reply, rewrite, &session),
+                    _ => reply,
+                };
                 let reply = reply.with(served_by);
                 let reply = if let Some(ran) = ran { reply.with(ran) } else { reply };
                 Ok(if fresh { reply.with(Fresh) } else { reply })
@@ -306,7 +334,7 @@ impl State {
             return at;
         }
         let stays = |held: &Held| {
-            held.tied
+            held.tied.is_some()
                 || held.ids.lease.in_transaction.load(Relaxed)
                 || command.session().in_transaction()
                 || command.fact::<Pinned>().is_some()
@@ -350,8 +378,11 @@ impl State {
             let found = attached.as_ref().ok();
             trail.checked_out(began, found.map(|(_, target)| target.server.name.clone()));
         }
-        let (link, target) = attached?;
-        let attached = self.hold(target, link);
+        let (got, target) = attached?;
+        let attached = match got {
+            Got::Clean(link) => self.hold(target, *link),
+            Got::Parked(parked) => self.take_up(*parked, target, command),
+        };
         let at = self.held.len() - 1;
         let ready = self.held[at].stack.ready().await.map(drop);
         if !attached {
@@ -361,13 +392,15 @@ impl State {
     }
 
     /// Keeps a connection for the session. False if the session has been ended meanwhile.
-    fn hold(&mut self, target: Target, mut link: Link) -> bool {
+    fn hold(&mut self, target: Target, link: Link) -> bool {
         let lease = Arc::new(Lease::new(link.backend.clone(), link.thread_id, link.source));
         let ids = Ids::of(&link, lease.clone());
-        link.lease = Some(lease.clone());
-        let _attached = InUse::connection(target.server.clone());
+        link.seat.take(lease.clone(), self.sharing.is_some());
+        let shared = self.sharing.as_ref().map(|_| share::Shared::of(&link));
+        let attached = Some(InUse::connection(target.server.clone()));
         let stack = self.shared.chain.backend(Connection::stack(link));
-        self.held.push(Held { target, stack, ids, tied: false, head: 0, fresh: true, _attached });
+        let (tied, head, fresh) = (None, 0, true);
+        self.held.push(Held { target, stack, ids, tied, head, fresh, shared, attached });
         self.me.entry.attach(lease)
     }
 }

@@ -11,6 +11,8 @@ enum State {
     /// The connection is the session's.
     #[default]
     Open,
+    /// So it is, and a KILL has been answered.
+    Struck,
     /// A KILL was sent to which no reply has come: it may strike at any time.
     Doubtful,
     /// The connection is the session's no longer.
@@ -38,14 +40,34 @@ impl Gate {
     /// the connection from now on.
     pub(crate) async fn shut(&self) -> bool {
         let mut state = self.0.lock().await;
-        std::mem::replace(&mut *state, State::Shut) == State::Open
+        matches!(std::mem::replace(&mut *state, State::Shut), State::Open | State::Struck)
+    }
+
+    /// Lets none through any more, unless one has been let through: then the gate stays as it is.
+    pub(crate) fn try_shut(&self) -> bool {
+        self.0.try_lock().is_ok_and(|mut state| {
+            let untouched = *state == State::Open;
+            if untouched {
+                *state = State::Shut;
+            }
+            untouched
+        })
+    }
+
+    /// The connection is the same session's again, which has shut the gate when it let it go. False
+    /// if somebody looks at it just now: then it stays shut.
+    pub(crate) fn reopen(&self) -> bool {
+        self.0.try_lock().is_ok_and(|mut state| {
+            *state = State::Open;
+            true
+        })
     }
 }
 
 impl Passage<'_> {
     /// A server has replied: what there was to do has been done.
     pub(crate) fn answered(mut self) {
-        *self.0 = State::Open;
+        *self.0 = State::Struck;
     }
 }
 
@@ -71,6 +93,19 @@ mod tests {
         let gate = Gate::default();
         drop(assert_ready!(task::spawn(gate.enter()).poll()));
         assert!(!assert_ready!(task::spawn(gate.shut()).poll()));
+    }
+
+    #[test]
+    fn without_waiting_only_an_untouched_gate_is_shut() {
+        let gate = Gate::default();
+        assert!(gate.try_shut() && gate.reopen() && gate.try_shut());
+        assert!(assert_ready!(task::spawn(gate.enter()).poll()).is_none());
+        assert!(gate.reopen());
+        let passage = assert_ready!(task::spawn(gate.enter()).poll()).unwrap();
+        assert!(!gate.try_shut() && !gate.reopen());
+        passage.answered();
+        assert!(!gate.try_shut(), "one has been let through");
+        assert!(assert_ready!(task::spawn(gate.shut()).poll()));
     }
 
     #[test]

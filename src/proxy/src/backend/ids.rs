@@ -21,7 +21,7 @@ use super::{
 use chain::{Answer, Command, Error, Outcome, Reply, Result, Session, body::Ending};
 use prepared::Prepared;
 use restore::Restorer;
-use rewrite::Rewrite;
+pub(super) use rewrite::Rewrite;
 use sql::{Charset, Dialect, Server, Verb};
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 use tower::{Service, ServiceExt};
@@ -33,7 +33,7 @@ use wire::{
 /// What is known of ids on one connection of a session.
 pub(super) struct Ids {
     pub(super) lease: Arc<Lease>,
-    vendor: Vendor,
+    pub(super) vendor: Vendor,
     version: Option<Server>,
     /// The session has no other connection, and the proxy knows no password for one.
     alone: bool,
@@ -49,6 +49,16 @@ impl Ids {
         let Link { vendor, version, .. } = *link;
         let alone = link.home.is_some();
         Self { lease, vendor, version, alone, prepared: Prepared::default() }
+    }
+
+    /// Whether a prepared statement has the session's id in it.
+    pub(super) fn has_statements(&self) -> bool {
+        !self.prepared.is_empty()
+    }
+
+    /// The connection is another session's.
+    pub(super) fn forget_statements(&mut self) {
+        self.prepared = Prepared::default();
     }
 
     fn dialect(&self, session: &Session) -> Dialect {
@@ -92,12 +102,19 @@ pub(super) async fn exchange(held: &mut Held, me: &Registered, command: Command)
 }
 
 /// Sends the first command of a call: the stack is ready for it since the dispatcher was.
-async fn pass(held: &mut Held, command: Command) -> Result<Reply> {
+async fn pass(held: &mut Held, mut command: Command) -> Result<Reply> {
+    held.introduce(&mut command);
     held.stack.call(command).await
 }
 
-async fn send(held: &mut Held, command: Command) -> Result<Reply> {
+async fn send(held: &mut Held, mut command: Command) -> Result<Reply> {
+    held.introduce(&mut command);
     held.stack.ready().await?.call(command).await
+}
+
+/// Sends a command of the proxy's own and reads the answer.
+pub(super) async fn ask(held: &mut Held, command: Command) -> Result<Answer> {
+    whole(send(held, command).await?).await
 }
 
 async fn whole(reply: Reply) -> Result<Answer> {
@@ -136,6 +153,13 @@ async fn statement(held: &mut Held, me: &Registered, command: Command) -> Result
     }
     let rewrite = Arc::new(Rewrite::new(text, &found.read, held.ids.vendor, me.id));
     Box::pin(rewritten(held, command, rewrite)).await
+}
+
+/// Puts the client's words back into the reply to a statement that was changed.
+pub(super) fn restored(reply: Reply, rewrite: Rewrite, session: &Session) -> Reply {
+    let (rewrite, code) = (Arc::new(rewrite), CommandCode::QUERY);
+    let mut restorer = Restorer::new(rewrite, code, session.capabilities, false);
+    reply.map_body(|body| body.map(move |frame| restorer.frame(frame)))
 }
 
 async fn rewritten(held: &mut Held, mut command: Command, rewrite: Arc<Rewrite>) -> Result<Reply> {

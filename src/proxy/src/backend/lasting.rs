@@ -48,6 +48,11 @@ impl Lasting {
         differs.then_some([u8::from(!self.agreed), 0])
     }
 
+    /// Whether a reset leaves anything of it.
+    pub(super) fn differs(&self) -> bool {
+        self.role || self.option != self.agreed
+    }
+
     /// Nothing but another login gives the roles of the login back.
     pub(super) fn is_for_good(&self) -> bool {
         self.role

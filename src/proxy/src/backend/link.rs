@@ -7,7 +7,7 @@ use super::{
     leash::Leash,
     relay::WayHome,
     schema::Schema,
-    sessions::Lease,
+    seat::Seat,
     tally::Change,
 };
 use crate::{buffer, config::Account, stream::Stream};
@@ -50,8 +50,8 @@ pub(crate) struct Link {
     pub(super) attributes: Attributes,
     /// The server's id of the connection, from its greeting: what KILL takes there.
     pub(crate) thread_id: u32,
-    /// The session that has the connection is found by it.
-    pub(crate) lease: Option<Arc<Lease>>,
+    /// Its session's place.
+    pub(crate) seat: Arc<Seat>,
     pub(crate) schema: Schema,
     pub(crate) opened: Instant,
     /// COM_RESET_CONNECTION was executed since the login.
@@ -89,21 +89,7 @@ impl Link {
     /// The statement that brings character set and collation to what a handshake of the session's
     /// would make them, where they are not.
     fn set_names(&self) -> Option<String> {
-        let id = self.key.collation;
-        match self.vendor {
-            // After a reset they are the server's default. And a handshake has no room for more
-            // than 8 bits.
-            Vendor::MySql if self.was_reset || id > u16::from(u8::MAX) => {
-                let (charset, collation) = wire::collation::names(id)?;
-                Some(format!("SET NAMES {charset} COLLATE {collation}"))
-            }
-            // After a reset they are the handshake's again, but for an id that is MySQL's alone: a
-            // handshake with that one makes them the global ones, a reset does not.
-            Vendor::MariaDb if self.was_reset && id > MARIADB_LAST_ID => {
-                Some("SET NAMES DEFAULT".into())
-            }
-            _ => None,
-        }
+        set_names(self.vendor, self.key.collation, self.was_reset)
     }
 
     /// Undoes what a session has done: transaction, variables, temporary tables, locks, statements.
@@ -140,7 +126,7 @@ impl Link {
 
     /// Notes what a command has done to the prepared statements, and to the transaction.
     pub(super) fn counts(&self, change: Change, end: &End) {
-        if let Some(lease) = &self.lease {
+        if let Some(lease) = &*self.seat.lease() {
             lease.prepared.done(change, end);
             if let Some(status) = end.status {
                 let open = Status::IN_TRANS | Status::IN_TRANS_READONLY;
@@ -175,6 +161,23 @@ impl Link {
             Some(0xFF) => Err(ConnectError::Refused(ErrPacket::decode(&reply)?)),
             _ => Err(ConnectError::Protocol(format!("an odd reply to {}", code.name()))),
         }
+    }
+}
+
+/// The statement that brings character set and collation to what a handshake with the collation `id`
+/// would make them, where they are not.
+pub(super) fn set_names(vendor: Vendor, id: u16, was_reset: bool) -> Option<String> {
+    match vendor {
+        // After a reset they are the server's default. And a handshake has no room for more than 8
+        // bits.
+        Vendor::MySql if was_reset || id > u16::from(u8::MAX) => {
+            let (charset, collation) = wire::collation::names(id)?;
+            Some(format!("SET NAMES {charset} COLLATE {collation}"))
+        }
+        // After a reset they are the handshake's again, but for an id that is MySQL's alone: a
+        // handshake with that one makes them the global ones, a reset does not.
+        Vendor::MariaDb if was_reset && id > MARIADB_LAST_ID => Some("SET NAMES DEFAULT".into()),
+        _ => None,
     }
 }
 

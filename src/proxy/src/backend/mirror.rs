@@ -4,7 +4,11 @@
 //! the session has set. It never holds up the session, and there are only so many at once: beyond
 //! that they are left out and counted.
 
-use super::{Backends, connection::Connection};
+use super::{
+    Backends,
+    connection::Connection,
+    pool::{Got, Want},
+};
 use crate::{
     config::{self, Account},
     metrics::{Metrics, Mirrored},
@@ -89,8 +93,10 @@ impl Mirrors {
         let backend = chosen.and_then(|server| self.backends.get(&server));
         let backend = backend.ok_or("the hostgroup has no server to choose")?;
         let deadline = Instant::now() + self.settings.load().connect_budget;
-        let link = backend.attach(session, account, deadline, false).await;
-        let mut stack = Connection::stack(link.map_err(|error| error.to_string())?);
+        let want = Want { session, account, enters: false, need: None };
+        let got = backend.attach(&want, deadline).await.map_err(|error| error.to_string())?;
+        let Got::Clean(link) = got else { return Err("it is another session's".into()) };
+        let mut stack = Connection::stack(*link);
         let sent = async { stack.ready().await?.call(copy).await };
         let reply = sent.await.map_err(|error| error.message().to_string())?;
         let Outcome::Body(mut body) = reply.into_outcome() else { return Ok(()) };

@@ -170,7 +170,7 @@ impl Backend {
         source: Source,
         deadline: Instant,
     ) -> Result<Reached, ConnectError> {
-        let room = self.room_for_one(deadline).await?;
+        let room = self.room(deadline).await?;
         let leash = self.leashes.tie();
         let io = self.in_time(async { Ok(self.endpoint.connect(source).await?) }).await;
         self.met(&io);
@@ -178,22 +178,12 @@ impl Backend {
         Ok(Reached { io: io?, leash, _attached: attached, _room: room })
     }
 
-    /// A place for a connection that cannot come from the pool.
-    async fn room_for_one(&self, deadline: Instant) -> Result<OwnedSemaphorePermit, ConnectError> {
-        loop {
-            // Each idle connection that comes back makes way.
-            if let Some(room) = self.room(deadline, self.returned.notified()).await? {
-                return Ok(room);
-            }
-        }
-    }
-
     async fn greet(
         self: &Arc<Self>,
         source: Source,
         deadline: Instant,
     ) -> Result<Met, ConnectError> {
-        let room = self.room_for_one(deadline).await?;
+        let room = self.room(deadline).await?;
         let leash = self.leashes.tie();
         let timeout = self.connect_timeout();
         let greeted = async {
@@ -278,7 +268,7 @@ impl Met {
             plugin: self.greeting.plugin,
             capabilities: self.capabilities,
             attributes: identity::attributes(session),
-            lease: None,
+            seat: Arc::default(),
             lasting: Lasting::of(session.capabilities),
             thread_id: self.greeting.thread_id,
             schema: Schema::Unknown,

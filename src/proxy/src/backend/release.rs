@@ -38,7 +38,7 @@ impl Link {
         if self.lasting.is_for_good() {
             return Ok(false);
         }
-        if let Some(lease) = self.lease.take()
+        if let Some(lease) = self.seat.vacate()
             && (lease.spoiled.load(Relaxed) || !lease.gate.shut().await)
         {
             return Ok(false);

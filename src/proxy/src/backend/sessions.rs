@@ -4,7 +4,7 @@ use super::{Backend, gate::Gate, ids::spell, tally::Tally};
 use crate::config::Account;
 use arc_swap::ArcSwap;
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU32, Ordering::Relaxed},
@@ -48,6 +48,8 @@ struct Place {
     leases: Vec<Arc<Lease>>,
     /// Gone once the session has been ended.
     end: Option<oneshot::Sender<()>>,
+    /// Why it keeps a connection between two commands, if it does although it shares them.
+    pin: Option<&'static str>,
 }
 
 /// A server's connection while a session has it.
@@ -86,7 +88,7 @@ impl Sessions {
     /// Makes a session known that logs in to servers as `account`.
     pub(crate) fn register(self: &Arc<Self>, id: u32, account: Account) -> Registered {
         let (sender, ended) = oneshot::channel();
-        let place = Place { leases: Vec::new(), end: Some(sender) };
+        let place = Place { leases: Vec::new(), end: Some(sender), pin: None };
         let entry = Arc::new(Entry {
             account: ArcSwap::from_pointee(account),
             killed: AtomicBool::new(false),
@@ -100,6 +102,15 @@ impl Sessions {
     /// The session with that id.
     pub(crate) fn find(&self, id: u32) -> Option<Arc<Entry>> {
         self.lock().get(&id).cloned()
+    }
+
+    /// How many sessions keep a connection between two commands, by the cause.
+    pub(crate) fn pins(&self) -> BTreeMap<&'static str, u32> {
+        let mut pins = BTreeMap::new();
+        for cause in self.lock().values().filter_map(|entry| entry.pin()) {
+            *pins.entry(cause).or_default() += 1;
+        }
+        pins
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u32, Arc<Entry>>> {
@@ -159,6 +170,16 @@ impl Entry {
     /// The connection that the session used last: if it runs a statement, then there.
     pub(crate) fn last_used(&self) -> Option<Arc<Lease>> {
         self.lock().leases.last().cloned()
+    }
+
+    /// Notes why the session keeps a connection between two commands.
+    pub(crate) fn note_pin(&self, cause: Option<&'static str>) {
+        self.lock().pin = cause;
+    }
+
+    /// Why the session keeps a connection between two commands.
+    pub(crate) fn pin(&self) -> Option<&'static str> {
+        self.lock().pin
     }
 
     /// Ends the session if it still has no connection.

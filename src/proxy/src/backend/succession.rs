@@ -1,13 +1,13 @@
 //! What a reload makes of a server.
 
-use super::{Backend, connect::Endpoint, health::Pulse};
+use super::{Backend, connect::Endpoint, health::Pulse, pool::Pool};
 use crate::{config, tls::TlsError};
 use arc_swap::ArcSwapOption;
 use std::sync::{
-    Arc, Mutex,
+    Arc,
     atomic::{AtomicBool, Ordering::Relaxed},
 };
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Semaphore;
 
 impl Backend {
     /// The same server with other settings. Both share the limit on connections and all that is
@@ -24,10 +24,9 @@ impl Backend {
             answered: AtomicBool::new(self.has_answered()),
             hostgroup: self.hostgroup,
             settings: settings.clone(),
-            idle: Mutex::default(),
+            pool: Pool::default(),
             room: self.room.clone(),
             capacity: config.max_connections,
-            returned: Notify::new(),
             spare: self.spare.clone(),
             leashes: self.leashes.clone(),
             pulse: self.pulse.clone(),

@@ -112,6 +112,12 @@ pub(super) fn of_file(registry: &Registry) -> Value {
                 "type": "array",
                 "items": backend,
             },
+            "multiplex": {
+                "description": "Whether sessions give their connections to others between two \
+                                commands. Needs the filters session-commands and catch-up.",
+                "type": "boolean",
+                "default": false,
+            },
         },
         "additionalProperties": false,
     });

@@ -33,6 +33,8 @@ pub struct User {
     pub sticky_backend: StickyMode,
     /// Whether its sessions are forwarded without a chain from their first command on.
     pub fast_forward: bool,
+    /// Whether its sessions share their connections with others, where their chain does.
+    pub multiplex: bool,
 }
 
 /// How a user must connect, as in CREATE USER ... REQUIRE.
@@ -92,6 +94,10 @@ pub(super) struct UserTable {
     /// have the filter fast-forward.
     #[serde(default)]
     pub(super) fast_forward: bool,
+    /// Whether its sessions give their connections to others between two commands, in a chain with
+    /// `multiplex = true`.
+    #[serde(default = "yes")]
+    multiplex: bool,
     /// Another account for the servers. Needs one of the three passwords below.
     #[schemars(length(min = 1, max = 128))]
     backend_user: Option<String>,
@@ -153,6 +159,7 @@ pub(super) fn resolve(
         transaction_persistent,
         sticky_backend,
         fast_forward,
+        multiplex,
         ..
     } = *table;
     // The schema has seen to the range.
@@ -166,6 +173,7 @@ pub(super) fn resolve(
         transaction_persistent,
         sticky_backend,
         fast_forward,
+        multiplex,
     })
 }
 

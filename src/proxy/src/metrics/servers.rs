@@ -1,6 +1,6 @@
 //! What servers do.
 
-use super::{ServerLabels, StateLabels, latency::Latency};
+use super::{ServerLabels, Shared, StateLabels, latency::Latency};
 use chain::Command;
 use prometheus_client::{
     collector::Collector,
@@ -116,6 +116,7 @@ pub(crate) struct ServerMetrics {
     pub(crate) attached: Gauge,
     pub(crate) idle: Gauge,
     pub(crate) outstanding: Gauge,
+    pub(crate) shared: Shared,
     latencies: Arc<Latencies>,
 }
 
@@ -176,6 +177,7 @@ impl Operations {
 
 #[derive(Default)]
 pub(super) struct BackendFamilies {
+    shared: Shared,
     commands: Family<ServerLabels, Counter>,
     errors: Family<ServerLabels, Counter>,
     connects: Family<ConnectLabels, Counter>,
@@ -205,6 +207,10 @@ const QUANTILES: [(&str, f64); 4] =
     [("0.5", 0.5), ("0.95", 0.95), ("0.99", 0.99), ("0.999", 0.999)];
 
 impl BackendFamilies {
+    pub(super) fn with(shared: Shared) -> Self {
+        Self { shared, ..Self::default() }
+    }
+
     pub(super) fn register(&self, registry: &mut Registry) {
         let help = "Commands sent to a server";
         registry.register("backend_commands", help, self.commands.clone());
@@ -253,6 +259,7 @@ impl BackendFamilies {
             attached: connections("attached"),
             idle: connections("idle"),
             outstanding: self.outstanding.get_or_create(&labels).clone(),
+            shared: self.shared.clone(),
             latencies: self.durations.of(hostgroup, name),
         }
     }

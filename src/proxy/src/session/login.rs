@@ -153,7 +153,8 @@ impl Entrance {
             Err(error) if greeted.greeting.is_mariadb() && refusals < REFUSALS => {
                 let Some(user) = &admitted else { return Err(error) };
                 tracing::debug!(session = session.id, %error, "change of user refused");
-                let stack = stack(context, &user.user().backend, session.id);
+                let user = user.user();
+                let stack = stack(context, &user.backend, user.multiplex, session.id);
                 let (session, refusals) = (session.anew(), refusals + 1);
                 Ok(LoggedIn { session, stack, greeted, admitted, refusals, relayed })
             }
@@ -193,7 +194,7 @@ impl Entrance {
             fast_forward: user.fast_forward,
             topology: context.topology.clone(),
         });
-        let mut stack = stack(context, &user.backend, session.id);
+        let mut stack = stack(context, &user.backend, user.multiplex, session.id);
         let schema = request.schema;
         let plugin = self.greeter.plugin(&greeted.greeting);
         let info = greeted.proof(&user.account.password, &plugin).unwrap_or_default();

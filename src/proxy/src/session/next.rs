@@ -1,6 +1,6 @@
 //! Waiting for a client's next command.
 
-use super::{Client, Context, Ended, budget::UsedUp, refuse};
+use super::{Client, Context, Ended, budget::UsedUp, refuse, rest};
 use chain::{Error, Session, Stack, error::LastWords};
 use std::{future::poll_fn, io, pin::Pin, task::Poll};
 use tower::Service;
@@ -73,7 +73,7 @@ pub(super) fn packet_too_large() -> ErrPacket {
 
 /// Waits until the stack is beyond use.
 async fn failure(stack: &mut Stack) -> Error {
-    poll_fn(|cx| match stack.poll_ready(cx) {
+    poll_fn(|cx| match rest::resting(|| stack.poll_ready(cx)) {
         Poll::Ready(Err(error)) => Poll::Ready(error),
         // Whatever would change this has the waker.
         Poll::Ready(Ok(())) | Poll::Pending => Poll::Pending,

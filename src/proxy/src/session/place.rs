@@ -62,7 +62,9 @@ impl Place {
         if bare && self.in_older_chain {
             self.in_older_chain = false;
             let account: Account = (*entry.account()).clone();
-            *stack = self::stack(newest, &account, session.id);
+            // A user who is gone shares with nobody.
+            let multiplex = user.is_some_and(|user| user.multiplex);
+            *stack = self::stack(newest, &account, multiplex, session.id);
             tracing::debug!(session = session.id, "a session has moved to its new chain");
         }
     }

@@ -55,7 +55,7 @@ impl ReplyScanner {
                     self.end_reply();
                 }
             }
-            Part::Count => self.expect = self.read_count()?,
+            Part::Count => (self.rows, self.expect) = (0, self.read_count()?),
             Part::Prepared => {
                 let prepared = PrepareOk::decode(&self.kept.bytes, self.caps)?;
                 self.end.warnings = prepared.warnings;

@@ -237,6 +237,7 @@ impl ReplyStream {
 
     fn finish(&mut self, packet: Bytes, end: &ReplyEnd) -> End {
         let state = self.scanner.session_state().filter(|_| end.tracked).unwrap_or_default();
+        let warnings = end.warnings;
         let end = End {
             packet,
             status: end.status,
@@ -252,6 +253,10 @@ impl ReplyStream {
         if let Some(link) = &mut self.wire.link {
             link.schema.follow(&end, self.capabilities, self.names_schema);
             link.counts(self.change, &end);
+            if link.seat.is_shared() {
+                link.seat.note(&link.schema, &link.lasting);
+                link.seat.ended(&end, warnings, self.scanner.rows());
+            }
         }
         end
     }

@@ -37,7 +37,7 @@ impl State {
     pub(super) fn can_replace(&self, at: usize, error: &Error) -> bool {
         let held = &self.held[at];
         self.keeps_state
-            && !held.tied
+            && held.tied.is_none()
             && error.cause::<Interrupted>().is_none()
             && !held.ids.lease.in_transaction.load(Relaxed)
             && !self.me.entry.killed.load(Relaxed)
@@ -76,7 +76,7 @@ impl State {
 
     /// Closes a statement on each connection. None is opened for it.
     pub(super) async fn close_everywhere(&mut self, command: &Command) -> Result<Reply> {
-        for held in &mut self.held {
+        for held in self.held.iter_mut().filter(|held| !held.is_unknown()) {
             let one = command.copy("dispatch", command.session().clone());
             // It has no reply.
             let _ = ids::exchange(held, &self.me, one.asked_by(command.asker())).await?;
@@ -86,7 +86,9 @@ impl State {
 
     /// What a command needs that is gone with its connection is not made up on another.
     pub(super) fn may_open(&mut self, command: &Command) -> Result<()> {
-        let Some(pin) = command.fact::<Pin>().filter(|_| self.keeps_state) else { return Ok(()) };
+        let shares = self.sharing.is_some();
+        let pin = command.fact::<Pin>().filter(|pin| self.keeps_state && !(pin.soft && shares));
+        let Some(pin) = pin else { return Ok(()) };
         self.lost = true;
         let text = format!("the connection with {} was lost", pin.cause);
         Err(Error::backend(text))
@@ -95,8 +97,9 @@ impl State {
     /// Keeps what is needed to send the command once more, if that may come to pass.
     pub(super) fn spare(&self, at: usize, command: &Command) -> Option<Spare> {
         let held = &self.held[at];
-        let stays =
-            held.tied || command.session().in_transaction() || command.fact::<Pin>().is_some();
+        let stays = held.tied.is_some()
+            || command.session().in_transaction()
+            || command.fact::<Pin>().is_some();
         if !self.keeps_state || stays {
             return None;
         }
@@ -167,7 +170,7 @@ impl State {
     /// What is left of a connection on which a KILL QUERY has met the session's state on its way.
     pub(super) fn killed(&mut self, at: usize, error: Error) -> Error {
         let held = &self.held[at];
-        self.lost |= held.tied || held.ids.lease.in_transaction.load(Relaxed);
+        self.lost |= held.tied.is_some() || held.ids.lease.in_transaction.load(Relaxed);
         self.discard(at);
         error
     }
@@ -178,7 +181,7 @@ impl State {
     pub(super) async fn at_primary(&mut self, at: usize, refusal: Reply) -> Result<Reply> {
         let Some(Unprepared { command }) = refusal.fact() else { return Ok(refusal) };
         let held = &self.held[at];
-        let stays = held.tied
+        let stays = held.tied.is_some()
             || command.session().in_transaction()
             || command.fact::<Pin>().is_some()
             || is_strict(command);

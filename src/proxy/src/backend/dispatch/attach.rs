@@ -2,7 +2,12 @@
 
 use super::State;
 use crate::{
-    backend::{Backend, Backends, connect::ConnectError, link::Link},
+    backend::{
+        Backend, Backends,
+        connect::ConnectError,
+        dispatch::share::Need,
+        pool::{Got, Want},
+    },
     config::Account,
     session::login::LOGIN,
 };
@@ -37,7 +42,7 @@ struct Wanted<'a> {
 
 /// What came of trying each candidate once.
 enum Round {
-    Found(Box<Link>, Target),
+    Found(Got, Target),
     /// Trying again may help.
     Failed(Vec<(u32, String)>),
     Over(Error),
@@ -45,7 +50,7 @@ enum Round {
 
 /// What came of trying one.
 enum Attempt {
-    Found(Box<Link>),
+    Found(Got),
     /// All its connections are in use.
     Full,
     /// It may pass.
@@ -63,7 +68,7 @@ impl State {
         &mut self,
         target: &Target,
         command: &Command,
-    ) -> Result<(Link, Target)> {
+    ) -> Result<(Got, Target)> {
         let mut session = command.session().clone();
         let enters = command.asker() == LOGIN;
         if command.fact::<SessionLog>().is_some_and(|log| log.schemaless) {
@@ -73,6 +78,7 @@ impl State {
         let wanted = Wanted::of(target, command, settings.connect_budget);
         let started = Instant::now();
         let (until, room_until) = (started + wanted.patience, started + wanted.budget);
+        let need = self.need(command, enters);
         let (backends, account) = (&*self.shared.backends, &self.me.entry.account());
         let mut failures = Vec::new();
         loop {
@@ -85,7 +91,14 @@ impl State {
             if !Arc::ptr_eq(&topology, &session.topology) {
                 session.update(|view| view.topology = topology);
             }
-            let search = Search { backends, session: &session, account, enters, until: room_until };
+            let search = Search {
+                backends,
+                session: &session,
+                account,
+                enters,
+                need: need.clone(),
+                until: room_until,
+            };
             let candidates = wanted.candidates(&session, health.is_monitored());
             if candidates.is_empty() {
                 failures.clear();
@@ -95,7 +108,7 @@ impl State {
                 continue;
             }
             match search.round(&wanted, &candidates).await {
-                Round::Found(link, target) => return Ok((*link, target)),
+                Round::Found(got, target) => return Ok((got, target)),
                 Round::Over(error) => return Err(error),
                 Round::Failed(tried) => failures = tried,
             }
@@ -115,6 +128,8 @@ struct Search<'a> {
     account: &'a Account,
     /// The command takes the connection into the session's schema.
     enters: bool,
+    /// What it takes of other sessions.
+    need: Option<Need>,
     /// Until when a full server is waited for.
     until: Instant,
 }
@@ -173,7 +188,9 @@ impl Search<'_> {
         let Some(backend) = self.backends.get(server) else {
             return Attempt::Failed("unknown".into());
         };
-        let mut attach = pin!(backend.attach(self.session, self.account, until, self.enters));
+        let (session, account, enters) = (self.session, self.account, self.enters);
+        let want = Want { session, account, enters, need: self.need.clone() };
+        let mut attach = pin!(backend.attach(&want, until));
         let attached = loop {
             let health = self.backends.health();
             let mut changed = pin!(health.changed());
@@ -188,11 +205,11 @@ impl Search<'_> {
             }
         };
         match attached {
-            Ok(link) if !self.may_use(server) => {
-                link.release();
+            Ok(got) if !self.may_use(server) => {
+                got.release();
                 Attempt::Failed("it has gone out of use meanwhile".into())
             }
-            Ok(link) => Attempt::Found(Box::new(link)),
+            Ok(got) => Attempt::Found(got),
             Err(ConnectError::Full(_)) => Attempt::Full,
             Err(error) if error.may_pass() => {
                 tracing::debug!(server = %server.name, %error, "connect failed");

@@ -105,6 +105,10 @@ impl State {
     }
 
     fn propagate(&mut self, order: &Order) {
+        // What is not in use is in the pool, and others may have it next.
+        if self.sharing.is_some() {
+            return;
+        }
         let head = order.what.log.head();
         let limit = self.shared.settings.load().connect_budget;
         for at in (0..self.held.len()).rev() {

@@ -8,7 +8,7 @@ use crate::backend::{
     sessions::{Entry, FIRST, Lease, Registered},
 };
 use bytes::{Bytes, BytesMut};
-use chain::{Answer, Command, Reply, Result};
+use chain::{Answer, Command, Reply, Result, facts::SessionLog};
 use sql::Span;
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 use wire::{
@@ -148,7 +148,7 @@ impl Order {
             CommandCode::QUERY => Command::query(session, payload),
             code => Command::new(session, code, payload),
         };
-        order.asked_by(command.asker())
+        in_place_of(command, order)
     }
 
     /// The order with a server's id, without query attributes.
@@ -190,5 +190,13 @@ impl Order {
 
 /// A statement that does nothing, in place of `command`.
 fn nothing(command: &Command) -> Command {
-    Command::query(command.session().clone(), "DO 0").asked_by(command.asker())
+    in_place_of(command, Command::query(command.session().clone(), "DO 0"))
+}
+
+/// Another command, for a connection in the state that `command` needs.
+fn in_place_of(command: &Command, mut other: Command) -> Command {
+    if let Some(log) = command.fact::<SessionLog>() {
+        other.note(SessionLog { this: None, ..log.clone() });
+    }
+    other.asked_by(command.asker())
 }

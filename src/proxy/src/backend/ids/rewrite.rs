@@ -7,9 +7,9 @@ use memchr::memmem;
 use sql::{ConnectionId, Span};
 
 /// A statement's text as the client sent it, and as the server gets it. Both are of one length.
-pub(super) struct Rewrite {
+pub(in crate::backend) struct Rewrite {
     theirs: Bytes,
-    pub(super) ours: Bytes,
+    pub(in crate::backend) ours: Bytes,
     /// Where they differ.
     places: Vec<Span>,
 }
@@ -25,6 +25,11 @@ impl Rewrite {
             ConnectionId::Variable(span) => span.clone(),
         });
         Self { theirs: text, ours: ours.into(), places: places.collect() }
+    }
+
+    /// Another change of a text, that keeps its length.
+    pub(in crate::backend) fn of(theirs: Bytes, ours: Bytes, places: Vec<Span>) -> Self {
+        Self { theirs, ours, places }
     }
 
     /// Puts the client's words back into the name of a column that the server made of its
