@@ -151,6 +151,21 @@ enum Answered {
     PerhapsClosed,
 }
 
+impl Answered {
+    fn of(perhaps_closed: bool) -> Self {
+        if perhaps_closed { Self::PerhapsClosed } else { Self::Well }
+    }
+
+    /// Whether `error`, behind such a reply, is the end of the connection that the reply announced.
+    ///
+    /// A server that closes behind such a reply has closed because of it. Its client would see the
+    /// end of the connection, also with a command that is on its way already.
+    fn explains(self, error: &Error) -> bool {
+        (self == Self::PerhapsClosed && error.cause::<Closed>().is_some())
+            || error.cause::<Killed>().is_some()
+    }
+}
+
 /// Takes one command through the chain and its reply to the client.
 async fn run(
     client: &mut Client,
@@ -165,8 +180,7 @@ async fn run(
     let (sequence, size) = (message.next_seq, message.framed.len());
     let Some(command) = Command::read(session.clone(), message) else {
         let refusal = ErrPacket::new(codes::ER_UNKNOWN_COM_ERROR, "Unknown command");
-        refuse(client, sequence, &refusal).await.map_err(Ended::Client)?;
-        return Ok(Answered::Well);
+        return decline(client, sequence, &refusal).await;
     };
     context.metrics.command(command.code());
     let mut counted = Counted::new(context, &command, size);
@@ -174,10 +188,7 @@ async fn run(
     let has_reply = command.code().has_reply();
     let change = match statements.admit(&command) {
         Ok(change) => change,
-        Err(refusal) => {
-            refuse(client, sequence, &refusal).await.map_err(Ended::Client)?;
-            return Ok(Answered::Well);
-        }
+        Err(refusal) => return decline(client, sequence, &refusal).await,
     };
     let schema = schema::Asked::by(&command);
     let closes = asks_to_close(&command);
@@ -211,10 +222,7 @@ async fn run(
                 counted.took(started.elapsed(), end.error.is_some(), client.sent);
                 watch.iter_mut().for_each(|watch| watch.ended(end.error, client.sent));
                 traced.iter().for_each(|traced| traced.ended(end.error, client.sent));
-                return Ok(match closes || end.error.is_some() {
-                    true => Answered::PerhapsClosed,
-                    false => Answered::Well,
-                });
+                return Ok(Answered::of(closes || end.error.is_some()));
             }
             Delivery::Begun(error) => {
                 context.metrics.error(error.origin());
@@ -230,14 +238,20 @@ async fn run(
     watch.iter_mut().for_each(|watch| watch.ended(Some(error.code()), 0));
     traced.iter().for_each(|traced| traced.failed(&error));
     context.metrics.error(error.origin());
-    // A server that closes behind such a reply has closed because of it. Its client would see the end
-    // of the connection, also with a command that is on its way already.
-    let was_closed = (before == Answered::PerhapsClosed && error.cause::<Closed>().is_some())
-        || error.cause::<Killed>().is_some();
-    if has_reply && !was_closed {
+    if has_reply && !before.explains(&error) {
         tell(client, sequence, &error).await?;
     }
     survive(stack, error).await
+}
+
+/// Answers a command that the chain does not see.
+async fn decline(
+    client: &mut Client,
+    sequence: u8,
+    refusal: &ErrPacket,
+) -> Result<Answered, Ended> {
+    refuse(client, sequence, refusal).await.map_err(Ended::Client)?;
+    Ok(Answered::Well)
 }
 
 /// The one place where errors become ERR packets.
