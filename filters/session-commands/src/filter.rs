@@ -272,22 +272,35 @@ impl SessionCommands {
             )
         });
         let begins = found.is_some_and(|found| matches!(found.class, Class::Begin { .. }));
-        let pin = if let Some((target, cause)) = self.ties.get() {
-            Some((target, cause.name()))
-        // A transaction cannot be left for what is elsewhere.
-        } else if plan.names_local || begins {
-            self.local_at.as_ref().map(|target| (target, Tied::USER_VARIABLE))
-        } else if needs.last_write && self.last_write_lost {
-            let text = "the connection with the last insert id was lost";
-            return Err(Error::backend(text));
-        } else if needs.last_write {
-            self.last_write.as_ref().map(|target| (target, "the last insert id"))
-        } else if needs.last_used {
-            self.last.as_ref().map(|target| (target, "what the last statement has left"))
-        } else {
-            None
+        let left = match needs {
+            _ if needs.last_write && self.last_write_lost => {
+                let text = "the connection with the last insert id was lost";
+                return Err(Error::backend(text));
+            }
+            _ if needs.last_write => self.last_write.as_ref().map(|it| (it, "the last insert id")),
+            _ if needs.last_used => {
+                self.last.as_ref().map(|it| (it, "what the last statement has left"))
+            }
+            _ => None,
         };
-        let soft = self.ties.is_empty() && !plan.names_local && !begins;
+        // What is on one connection alone is all on the same one, and a transaction cannot be left
+        // for it.
+        let joins = plan.names_local || begins || !plan.local.is_empty();
+        let local = self.local_at.as_ref().filter(|_| joins);
+        let pin = match (self.ties.get(), local, left) {
+            (Some((target, cause)), ..) => Some((target, cause.name())),
+            (None, Some(local), Some((left, cause))) if local.server.id != left.server.id => {
+                let (there, here) = (&local.server.name, &left.server.name);
+                let text = format!(
+                    "this statement needs {}, which is on {there}, and {cause}, which is on {here}",
+                    Tied::USER_VARIABLE
+                );
+                return Err(Error::filter(text).with_code(code::PINNED_ELSEWHERE, *b"HY000"));
+            }
+            (None, Some(local), _) => Some((local, Tied::USER_VARIABLE)),
+            (None, None, left) => left,
+        };
+        let soft = self.ties.is_empty() && local.is_none();
         let pin = pin.map(|(target, cause)| Pin { target: target.clone(), cause, soft });
         if let Some(pin) = pin {
             command.note(pin);

@@ -11,6 +11,7 @@ on_both_vendors!(
     a_transaction_begins_where_the_variables_are,
     a_setting_for_the_next_transaction_waits_for_it,
     a_copy_of_what_was_found_once_stays_with_it,
+    what_two_connections_have_is_not_mixed,
     a_full_log_keeps_its_session_on_the_primary,
 );
 
@@ -96,6 +97,20 @@ fn a_copy_of_what_was_found_once_stays_with_it(cluster: &Cluster) -> Result<()> 
     let same = "SELECT @once = @twice, @twice IS NULL, @three";
     twins.same(&["SET @once = UUID(), @twice = @once, @three = 3", same, same, same])?;
     twins.same(&["SET @once = UUID()", "SET @twice = @once", same, same, same])
+}
+
+fn what_two_connections_have_is_not_mixed(cluster: &Cluster) -> Result<()> {
+    let schema = cluster.schema()?;
+    let table = table(cluster, &schema.name)?;
+    let mut twins = Twins::start(cluster, "")?;
+    let insert = format!("INSERT INTO {table} (at) VALUES (@b := 2)");
+    for client in [&mut twins.direct, &mut twins.proxied] {
+        client.must(&insert)?;
+        client.must("SELECT 1")?;
+    }
+    let error = twins.proxied.query("SET @a = ROW_COUNT()")?.error().map(|it| it.to_string());
+    ensure!(error.as_ref().is_some_and(|text| text.contains("9006")), "{error:?}");
+    twins.same(&["SELECT @a, @b", "SELECT 5 INTO @a", "SELECT @a, @b"])
 }
 
 fn a_full_log_keeps_its_session_on_the_primary(cluster: &Cluster) -> Result<()> {
