@@ -206,7 +206,7 @@ mod tests {
     fn what_is_wrong_is_found() {
         for (bad, word) in [
             ("t\t 1 Query\tSET @b=2\nt\t 1 Query\tSET @b=2", "turn"),
-            ("t\t 1 Query\tSET @c=2", "nobody"),
+            ("t\t 1 Query\tSET sql_mode=''", "nobody"),
             (
                 "t\t 1 Query\tINSERT /* w1 */ INTO t VALUES (1)\n\
                  t\t 2 Query\tINSERT /* w1 */ INTO t VALUES (1)",
