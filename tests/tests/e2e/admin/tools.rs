@@ -57,7 +57,8 @@ fn who_is_there(cluster: &Cluster) -> Result<()> {
     ensure!(printed["total"] == 0, "{printed}");
     let output = towpath(&proxy, &["sessions", "--busy", "--json", "--limit", "1"])?;
     let printed: Value = serde_json::from_slice(&output.stdout)?;
-    ensure!(printed["sessions"][0]["id"].to_string() == id, "{printed}");
+    let first = printed["sessions"][0]["id"].as_u64();
+    ensure!(first == Some(id.parse()?), "{printed}");
     ensure!(printed == json(&proxy, "/sessions?busy=true")? || printed["total"] == 1, "{printed}");
     Ok(())
 }
