@@ -200,7 +200,7 @@ mod tests {
     fn a_name_that_somebody_made_point_here_is_refused() {
         let ask = |host| judged(None, "127.0.0.1:1", Method::GET, "/status", &[("host", host)]);
         for host in
-            ["127.0.0.1:6032", "[::1]:6032", "::1", "localhost", "LocalHost:6032", "10.0.0.1"]
+            ["127.0.0.1:6032", "[::1]:6032", "[::1]", "localhost", "LocalHost:6032", "10.0.0.1"]
         {
             assert_eq!(ask(host), Ok(()), "{host}");
         }

@@ -112,7 +112,7 @@ fn session_table(sessions: &[Session]) -> Table<'_> {
         Constraint::Length(28),
         Constraint::Length(14),
         Constraint::Length(14),
-        Constraint::Fill(2),
+        Constraint::Fill(1),
         Constraint::Fill(1),
     ];
     let table = Table::new(sessions.iter().map(row), widths);
