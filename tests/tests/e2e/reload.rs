@@ -195,10 +195,13 @@ fn what_needs_a_restart_is_said(cluster: &Cluster) -> Result<()> {
     let other = format!("\"{}\"", { TcpListener::bind("127.0.0.1:0")?.local_addr()? });
     let admin = format!("\"{}\"", proxy.admin);
     add_guest(cluster, &proxy)?;
-    proxy.edit(|text| text.replace(&admin, &other) + "[log]\nlevel = 'debug'\n")?;
+    let more = "[log]\nlevel = 'debug'\n[otlp]\nendpoint = 'http://127.0.0.1:4317'\n[trace]\nratio = 0.5\n\
+                [events]\nfile = 'events.jsonl'\n";
+    proxy.edit(|text| text.replace(&admin, &other) + more)?;
     for _ in 0..2 {
         let answer: serde_json::Value = serde_json::from_str(&proxy.reload()?)?;
-        let needs = serde_json::json!(["[log] level and format", "[admin]"]);
+        let needs = ["[log] level and format", "[admin]", "[otlp]", "[trace]", "[events]"];
+        let needs = serde_json::json!(needs);
         ensure!(answer["needs_restart"] == needs, "{answer}");
     }
     serves(&proxy, &Login::new("guest", "first")).context("the rest is in use")

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, time::Duration};
 
 /// Where traces and metrics are sent, by OTLP.
-#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Otlp {
     /// The collector's URL, as "http://127.0.0.1:4317"; without one nothing is sent. Headers for it
@@ -53,7 +53,7 @@ pub enum OtlpProtocol {
 
 /// Which commands are traced, and what is told of them. A command is traced if one of `ratio`,
 /// `parent` and `slow` says so.
-#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Trace {
     /// The share of commands that are traced, from 0 to 1.

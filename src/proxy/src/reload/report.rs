@@ -67,6 +67,18 @@ pub(super) fn needs_restart(before: &Config, after: &mut Config) -> Vec<String> 
         needs.push("[admin]".to_owned());
         after.admin = before.admin.clone();
     }
+    if after.otlp != before.otlp {
+        needs.push("[otlp]".to_owned());
+        after.otlp = before.otlp.clone();
+    }
+    if after.trace != before.trace {
+        needs.push("[trace]".to_owned());
+        after.trace = before.trace.clone();
+    }
+    if after.events != before.events {
+        needs.push("[events]".to_owned());
+        after.events = before.events.clone();
+    }
     if after.shutdown.take_over != before.shutdown.take_over {
         needs.push("[shutdown] take_over".to_owned());
         after.shutdown.take_over = before.shutdown.take_over.clone();
