@@ -10,6 +10,9 @@ use ureq::{Agent, Body, http::Response};
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How long an order may take: a reload compiles rules and binds sockets.
+const ORDER_PATIENCE: Duration = Duration::from_secs(60);
+
 /// The variable that holds the token, where no file does.
 const TOKEN: &str = "TOWPATH_TOKEN";
 
@@ -52,6 +55,25 @@ impl Port {
         }
         let answer = request.call().with_context(|| self.nobody())?;
         self.read(answer)
+    }
+
+    /// Status and body of the answer to `POST path`.
+    ///
+    /// # Errors
+    ///
+    /// Nobody answers, or the answer is no JSON.
+    pub(crate) fn order(&self, path: &str) -> Result<(u16, Value)> {
+        let request = self.agent.post(format!("http://{}{path}", self.admin));
+        let request = request.config().timeout_global(Some(ORDER_PATIENCE)).build();
+        let mut request = request.content_type("application/json");
+        if let Some(token) = &self.token {
+            request = request.header("Authorization", format!("Bearer {token}"));
+        }
+        let mut answer = request.send("{}").with_context(|| self.nobody())?;
+        let body = answer.body_mut().with_config().limit(64 << 20).read_to_string();
+        let body = body.with_context(|| self.nobody())?;
+        let no_port = || format!("{} is no admin port of this version", self.admin);
+        Ok((answer.status().as_u16(), serde_json::from_str(&body).with_context(no_port)?))
     }
 
     fn read<T: DeserializeOwned>(&self, mut answer: Response<Body>) -> Result<T> {

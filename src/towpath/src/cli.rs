@@ -38,12 +38,12 @@ pub(crate) enum Command {
     ///
     /// Everything is checked first: a file with mistakes changes nothing, and they are printed.
     /// Exits 0 when the new configuration is in use and 1 when it is not.
-    Reload(OrderOptions),
+    Reload(AskOptions),
     /// End a proxy that runs, gracefully
     ///
     /// As SIGTERM does: it takes no new clients, and those that are there have `shutdown.grace` to
     /// finish. Returns when that has begun.
-    Drain(OrderOptions),
+    Drain(AskOptions),
     /// Say everything that is wrong with FILE
     ///
     /// Nothing is started. Exits 0 when the file is good and 1 when it is not; each mistake is
@@ -97,17 +97,6 @@ pub(crate) struct RunOptions {
     /// refused or reset meanwhile. Where nobody runs this one begins by itself.
     #[arg(long)]
     pub(crate) take_over: bool,
-}
-
-/// Which proxy is told, and how it answers.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct OrderOptions {
-    /// The address of its admin port
-    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:6032")]
-    pub(crate) admin: String,
-    /// Print the answer as it comes, in JSON
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// Whose statement it is.

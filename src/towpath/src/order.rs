@@ -1,23 +1,14 @@
 //! `towpath reload` and `towpath drain`: orders for a proxy that runs, by its admin port.
 
-use crate::cli::OrderOptions;
-use anyhow::{Context, Result, bail};
-use serde_json::Value;
-use std::{
-    io::{Read, Write},
-    net::TcpStream,
-    process::ExitCode,
-    time::Duration,
+use crate::{
+    ask::{self, Port},
+    cli::AskOptions,
 };
-
-/// How long an answer may take: a reload compiles rules and binds sockets.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// An answer is short.
-const LONGEST: u64 = 4 << 20;
+use serde_json::Value;
+use std::process::ExitCode;
 
 /// Has a proxy read its configuration again.
-pub(crate) fn reload(options: &OrderOptions) -> ExitCode {
+pub(crate) fn reload(options: &AskOptions) -> ExitCode {
     order(options, "/reload", |status, answer| match status {
         200 => println(&format!("reloaded: {}", changes(answer))),
         _ => {
@@ -30,7 +21,7 @@ pub(crate) fn reload(options: &OrderOptions) -> ExitCode {
 }
 
 /// Has a proxy end.
-pub(crate) fn drain(options: &OrderOptions) -> ExitCode {
+pub(crate) fn drain(options: &AskOptions) -> ExitCode {
     order(options, "/drain", |status, answer| match status {
         202 => {
             let (sessions, grace) = (&answer["sessions"], &answer["grace_seconds"]);
@@ -40,39 +31,15 @@ pub(crate) fn drain(options: &OrderOptions) -> ExitCode {
     })
 }
 
-fn order(options: &OrderOptions, path: &str, show: impl Fn(u16, &Value)) -> ExitCode {
-    let (status, body) = match post(&options.admin, path) {
-        Ok(answer) => answer,
-        Err(error) => {
-            eprintln(&format!("towpath: {}: {error:#}", options.admin));
-            return ExitCode::FAILURE;
+fn order(options: &AskOptions, path: &str, show: impl Fn(u16, &Value)) -> ExitCode {
+    ask::exit(Port::of(options).and_then(|port| port.order(path)).map(|(status, answer)| {
+        if options.json {
+            ask::print_json(&answer);
+        } else {
+            show(status, &answer);
         }
-    };
-    if options.json {
-        println(&body);
-    } else {
-        show(status, &serde_json::from_str(&body).unwrap_or_default());
-    }
-    if (200..300).contains(&status) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-/// Status and body of what the admin port answers.
-fn post(admin: &str, path: &str) -> Result<(u16, String)> {
-    let mut stream = TcpStream::connect(admin)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    write!(
-        stream,
-        "POST {path} HTTP/1.1\r\nHost: {admin}\r\nConnection: close\r\n\
-         Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{{}}"
-    )?;
-    let mut answer = String::new();
-    stream.take(LONGEST).read_to_string(&mut answer)?;
-    let (head, body) = answer.split_once("\r\n\r\n").context("no HTTP answer")?;
-    let status = head.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3));
-    let Some(status) = status.and_then(|status| status.parse().ok()) else {
-        bail!("no HTTP answer")
-    };
-    Ok((status, body.to_owned()))
+        if (200..300).contains(&status) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }))
 }
 
 /// What a reload has changed, in words.
