@@ -77,6 +77,12 @@ fn the_token(cluster: &Cluster) -> Result<()> {
     let mut command = Command::new(Proxy::program()?);
     command.args(["status", "--admin", &proxy.admin.to_string()]).env("TOWPATH_TOKEN", TOKEN);
     ensure!(command.output()?.status.code() == Some(0));
+    let refused = towpath(&proxy, &["reload"])?;
+    ensure!(refused.status.code() == Some(1), "an order without a token");
+    for order in ["reload", "drain"] {
+        let output = towpath(&proxy, &[order, "--token-file", &file])?;
+        ensure!(output.status.code() == Some(0), "{order}: {}", text(&output.stderr));
+    }
     drop(proxy);
     let nobody =
         Command::new(Proxy::program()?).args(["status", "--admin", "127.0.0.1:1"]).output()?;
