@@ -14,7 +14,7 @@ use std::{
 };
 use wire::{
     command::{CommandCode, statement::statement_id},
-    err::{ErrPacket, codes},
+    err::ErrPacket,
 };
 
 pub(crate) use watch::watch;
@@ -187,11 +187,11 @@ impl Ids {
             Some(Known::Broken { error, .. }) if !closes => {
                 let error = ErrPacket::decode(error).ok();
                 let lags = error.as_ref().is_some_and(|error| LAGGING.contains(&error.code));
-                let reply = if silent { nothing() } else { refused(&command, id, error) };
+                let reply = if silent { Reply::none() } else { refused(&command, id, error) };
                 Err(if lags { reply.with(Unprepared { command }) } else { reply })
             }
             // No reply; it is no statement of this connection.
-            _ if silent && self.is_foreign(id) => Err(nothing()),
+            _ if silent && self.is_foreign(id) => Err(Reply::none()),
             _ if silent || self.is_free(id) => Ok(command),
             // The server would take another statement for it.
             _ => Err(refused(&command, id, None)),
@@ -214,19 +214,9 @@ impl Ids {
     }
 }
 
-fn nothing() -> Reply {
-    Reply::new(chain::Body::end(chain::End::default()))
-}
-
 fn refused(command: &Command, id: u32, error: Option<ErrPacket>) -> Reply {
-    let error = error.unwrap_or_else(|| {
-        let what = match command.code() {
-            CommandCode::STMT_FETCH => "mysqld_stmt_fetch",
-            CommandCode::STMT_RESET => "mysqld_stmt_reset",
-            _ => "mysqld_stmt_execute",
-        };
-        let text = format!("Unknown prepared statement handler ({id}) given to {what}");
-        ErrPacket::new(codes::ER_UNKNOWN_STMT_HANDLER, text)
-    });
-    Reply::err(command, &error)
+    match error {
+        Some(error) => Reply::err(command, &error),
+        None => Reply::unknown_statement(command, id),
+    }
 }

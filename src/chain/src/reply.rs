@@ -8,7 +8,13 @@ use crate::{
     handover::Handover,
 };
 use bytes::{Bytes, BytesMut};
-use wire::{err::ErrPacket, ok::OkPacket, packet::put_packet, status::Status};
+use wire::{
+    command::CommandCode,
+    err::{ErrPacket, codes},
+    ok::OkPacket,
+    packet::put_packet,
+    status::Status,
+};
 
 /// The answer to one command, and what filters have noted on it. A pointer: every layer moves it.
 #[derive(Debug)]
@@ -75,6 +81,22 @@ impl Reply {
         let mut payload = BytesMut::new();
         err.encode(&mut payload);
         Self::alone(command, &payload, End { error: Some(err.code), ..End::default() })
+    }
+
+    /// What comes of a command that has no reply (COM_STMT_CLOSE, COM_STMT_SEND_LONG_DATA).
+    pub fn none() -> Self {
+        Self::new(Body::end(End::default()))
+    }
+
+    /// The ERR 1243 for a command about a prepared statement that is not there, as servers put it.
+    pub fn unknown_statement(command: &Command, id: u32) -> Self {
+        let what = match command.code() {
+            CommandCode::STMT_FETCH => "mysqld_stmt_fetch",
+            CommandCode::STMT_RESET => "mysqld_stmt_reset",
+            _ => "mysqld_stmt_execute",
+        };
+        let text = format!("Unknown prepared statement handler ({id}) given to {what}");
+        Self::err(command, &ErrPacket::new(codes::ER_UNKNOWN_STMT_HANDLER, text))
     }
 
     fn alone(command: &Command, payload: &[u8], end: End) -> Self {

@@ -11,7 +11,6 @@ use wire::{
         statement::{LAST_PREPARED, statement_id},
     },
     eof::EofPacket,
-    err::{ErrPacket, codes},
     packet::put_packet,
     status::Status,
 };
@@ -25,15 +24,16 @@ impl SessionCommands {
             CommandCode::SET_OPTION if !attached => {
                 matches!(command.payload(), [0 | 1, 0]).then(|| self.remember(command, plan))
             }
-            CommandCode::STMT_CLOSE if !attached || plan.names_nothing => Some(nothing()),
-            CommandCode::STMT_SEND_LONG_DATA if plan.names_nothing => Some(nothing()),
+            CommandCode::STMT_CLOSE if !attached || plan.names_nothing => Some(Reply::none()),
+            CommandCode::STMT_SEND_LONG_DATA if plan.names_nothing => Some(Reply::none()),
             CommandCode::STMT_EXECUTE
             | CommandCode::STMT_BULK_EXECUTE
             | CommandCode::STMT_FETCH
             | CommandCode::STMT_RESET
                 if plan.names_nothing =>
             {
-                Some(unknown(command))
+                let id = statement_id(command.whole()).unwrap_or_default();
+                Some(Reply::unknown_statement(command, id))
             }
             // No connection has a cursor or data for it.
             CommandCode::STMT_RESET if self.ties.is_empty() && !self.is_prepared_last(command) => {
@@ -87,21 +87,4 @@ fn status(command: &Command) -> Status {
     let last = command.session().status();
     let is_set = |flag: &Status| last.contains(*flag);
     lasting.into_iter().filter(is_set).fold(Status::EMPTY, |all, flag| all | flag)
-}
-
-/// The command has no reply.
-fn nothing() -> Reply {
-    Reply::new(Body::end(End::default()))
-}
-
-/// As servers put it.
-fn unknown(command: &Command) -> Reply {
-    let what = match command.code() {
-        CommandCode::STMT_FETCH => "mysqld_stmt_fetch",
-        CommandCode::STMT_RESET => "mysqld_stmt_reset",
-        _ => "mysqld_stmt_execute",
-    };
-    let id = statement_id(command.whole()).unwrap_or_default();
-    let text = format!("Unknown prepared statement handler ({id}) given to {what}");
-    Reply::err(command, &ErrPacket::new(codes::ER_UNKNOWN_STMT_HANDLER, text))
 }

@@ -7,7 +7,7 @@ use super::{Backend, dedicated::Dedicated, link::Link, tally::Change};
 use crate::{buffer::poll_chunk, telemetry::Trail};
 use bytes::{Bytes, BytesMut};
 use chain::{
-    Body, Command, End, Error, Reply, Result, Stack,
+    Command, End, Error, Reply, Result, Stack,
     error::{LastWords, code},
     facts::{FastForward, Preamble},
     lend::{Lend, Loan},
@@ -143,7 +143,7 @@ async fn exchange(mut wire: Loan<Wire>, command: Command) -> Result<Reply> {
         }
         wire.state = if sent.is_ok() { State::Clean } else { State::Broken };
         sent.map_err(lost)?;
-        return Ok(Reply::new(Body::end(End::default())));
+        return Ok(Reply::none());
     }
     let mut stream = ReplyStream::new(wire, &command)?;
     stream.begin(&command, false)?;

@@ -13,7 +13,7 @@
 use super::{State, Wire, stream::ReplyStream};
 use bytes::BytesMut;
 use chain::{
-    Answer, Body, Command, End, Error, Frame, Reply, Result,
+    Answer, Command, Error, Frame, Reply, Result,
     error::PreambleLost,
     facts::{Answers, Preamble},
     lend::Loan,
@@ -49,7 +49,7 @@ pub(super) async fn exchange(mut wire: Loan<Wire>, mut command: Command) -> Resu
         true => stream.reply().await?,
         false => {
             poll_fn(|cx| stream.poll_sent(cx)).await?;
-            Reply::new(Body::end(End::default()))
+            Reply::none()
         }
     };
     Ok(reply.with(Answers(answers)))

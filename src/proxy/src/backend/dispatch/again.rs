@@ -6,7 +6,7 @@ use crate::backend::{
     ids,
 };
 use chain::{
-    Body, Command, End, Error, Reply, Result,
+    Command, Error, Reply, Result,
     error::{CatchUpFailed, CatchUpKilled},
     facts::{
         Affinity, Careful, FastForward, Hints, Lsn, Orders, Pin, Primary, RuleVerdict, SessionLog,
@@ -81,7 +81,7 @@ impl State {
             // It has no reply.
             let _ = ids::exchange(held, &self.me, one.asked_by(command.asker())).await?;
         }
-        Ok(Reply::new(Body::end(End::default())))
+        Ok(Reply::none())
     }
 
     /// What a command needs that is gone with its connection is not made up on another.

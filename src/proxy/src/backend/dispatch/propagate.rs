@@ -78,7 +78,7 @@ impl State {
     /// executed yet.
     pub(super) fn propagate_alone(&mut self, order: &Order) -> Reply {
         self.propagate(order);
-        Reply::new(Body::end(End::default()))
+        Reply::none()
     }
 
     /// Waits until all connections are the session's again.
