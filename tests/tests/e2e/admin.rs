@@ -160,6 +160,9 @@ fn a_statement_is_ended(cluster: &Cluster) -> Result<()> {
     let mut client = proxy.connect(&cluster.admin())?;
     let id = id(&mut client)?;
     let order = || proxy.post(&format!("/sessions/{id}/kill"), r#"{"what": "query"}"#);
+    let mine = format!("/sessions/{id}");
+    // the client has its reply a little before the session rests
+    wait::until("it to rest", || Ok((json(&proxy, &mine)?["running"] == false).then_some(())))?;
     ensure!(order()?.0 == 409, "it runs nothing");
     client.send_command(wire::CommandCode::QUERY, b"SELECT SLEEP(1000)")?;
     wait::until("it to be killed", || Ok((order()?.0 == 200).then_some(())))?;

@@ -2,7 +2,7 @@
 
 use super::{
     Facts,
-    guard::{Refused, refuse},
+    guard::{Refusal, Refused, refuse},
 };
 use axum::{
     Json,
@@ -11,9 +11,10 @@ use axum::{
 };
 use serde::Serialize;
 use std::{net::SocketAddr, sync::Arc};
+use utoipa::ToSchema;
 
 /// The answer.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 pub(super) struct Draining {
     draining: bool,
     /// Clients that are there.
@@ -22,7 +23,12 @@ pub(super) struct Draining {
     grace_seconds: f64,
 }
 
-/// 202: no client is accepted any more, and those that are there may finish.
+/// End, as by SIGTERM
+#[utoipa::path(post, path = "/drain", tag = "orders", responses(
+    (status = 202, description = "No client is accepted any more, and those that are there may finish",
+        body = Draining),
+    (status = 503, description = "It does not serve yet", body = Refusal),
+))]
 pub(super) async fn drain(
     State(facts): State<Arc<Facts>>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,

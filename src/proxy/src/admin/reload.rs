@@ -1,6 +1,6 @@
 //! `POST /reload`: the configuration is read again.
 
-use super::{Facts, guard::Refused as NotAllowed};
+use super::Facts;
 use crate::reload::{Refused, Reloaded};
 use axum::{
     Json,
@@ -11,16 +11,17 @@ use axum::{
 use chain::settings::Mistake;
 use serde::Serialize;
 use std::{net::SocketAddr, sync::Arc};
+use utoipa::ToSchema;
 
 /// The answer where nothing has changed.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct NotReloaded {
     error: String,
     mistakes: Vec<Wrong>,
 }
 
 /// One mistake of the file.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct Wrong {
     file: String,
     /// From 1; 0 where it is about the file as a whole.
@@ -30,17 +31,21 @@ struct Wrong {
     hint: Option<String>,
 }
 
-/// 200 with what has changed; 422 with all mistakes, and nothing has changed.
+/// Read the configuration again
+#[utoipa::path(post, path = "/reload", tag = "orders", responses(
+    (status = 200, description = "It is in use", body = Reloaded),
+    (status = 422, description = "All mistakes; nothing has changed", body = NotReloaded),
+))]
 pub(super) async fn reload(
     State(facts): State<Arc<Facts>>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
-) -> Result<Response, NotAllowed> {
+) -> Response {
     let reloads = facts.reloads.clone();
     let asked_by = format!("POST /reload from {peer}");
     // To its end, also if whoever has asked goes away.
     let reloading = tokio::spawn(async move { reloads.reload(&asked_by).await });
     let reloaded = reloading.await.unwrap_or(Err(Refused::NoFile));
-    Ok(match reloaded {
+    match reloaded {
         Ok(reloaded) => (StatusCode::OK, Json::<Reloaded>(reloaded)).into_response(),
         Err(refused) => {
             let mistakes = match &refused {
@@ -55,7 +60,7 @@ pub(super) async fn reload(
             let answer = NotReloaded { error, mistakes };
             (StatusCode::UNPROCESSABLE_ENTITY, Json(answer)).into_response()
         }
-    })
+    }
 }
 
 impl From<Mistake> for Wrong {

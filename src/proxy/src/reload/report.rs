@@ -7,9 +7,10 @@ use crate::{
 use chain::settings::Mistakes;
 use serde::Serialize;
 use std::fmt;
+use utoipa::ToSchema;
 
 /// What a reload has changed.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Reloaded {
     /// Listeners, by their addresses.
     pub listeners: Changes,
@@ -26,7 +27,7 @@ pub struct Reloaded {
 }
 
 /// How many.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Changes {
     /// That were not there before.
     pub added: usize,

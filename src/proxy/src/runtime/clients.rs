@@ -124,9 +124,10 @@ async fn session(arrived: Arrived, mut place: Place, common: Arc<Common>) {
         let LoggedIn { session, stack, .. } = &mut logged_in;
         let ended = tokio::select! {
             biased;
+            // What comes behind an operator's word is not begun.
+            () = live.ended.given() => Ended::Backend(chain::Error::backend(Killed)),
             ended = serve(&mut client, &mut place, session, stack) => ended,
             () = common.cut.given() => Ended::Drained,
-            () = live.ended.given() => Ended::Backend(chain::Error::backend(Killed)),
         };
         let Ended::ChangesUser(message) = ended else { break ended };
         if !logged_in.is_relayed() {
@@ -151,8 +152,8 @@ async fn session(arrived: Arrived, mut place: Place, common: Arc<Common>) {
             live.forwarded.store(true, Relaxed);
             let ended = tokio::select! {
                 biased;
-                ended = forwarded(&mut client, &common, *parting, grace) => ended,
                 () = live.ended.given() => Ended::Drained,
+                ended = forwarded(&mut client, &common, *parting, grace) => ended,
             };
             drop((admitted, room, counted));
             ended
