@@ -3,6 +3,7 @@
 mod alone;
 mod assumed;
 mod others;
+mod prepared;
 mod settle;
 
 use crate::{
@@ -197,10 +198,7 @@ impl SessionCommands {
                 plan.entries.push(Entry { writes: vec![MULTI_STATEMENTS], ..entry });
             }
             CommandCode::RESET_CONNECTION => plan.resets = true,
-            CommandCode::STMT_PREPARE => {
-                let text = Bytes::copy_from_slice(command.payload());
-                plan.prepares = Some((self.statements.next_id(), text));
-            }
+            CommandCode::STMT_PREPARE => self.prepares(&mut plan, command),
             _ => self.about_statement(&mut plan, command),
         }
         plan
@@ -219,6 +217,7 @@ impl SessionCommands {
             texts: &self.texts,
             schema: session.current_schema.as_ref(),
             variables: &self.config.allow_variables,
+            is_set: &|cell| self.log.is_set(cell),
         };
         plan.text(found, statement.text(), statement.dialect(), &known);
     }
@@ -238,6 +237,7 @@ impl SessionCommands {
                 if let Some(statement) = command.fact::<Statement>() {
                     self.text(plan, statement, command.session());
                 }
+                plan.names_local |= self.is_prepared_here(id);
                 let cursor = Execute::decode(command.whole()).is_ok_and(|it| it.wants_cursor());
                 plan.opens_cursor = cursor.then_some(id);
             }
@@ -251,6 +251,7 @@ impl SessionCommands {
                 if command.code() == CommandCode::STMT_CLOSE && id != LAST_PREPARED {
                     self.log.close(id);
                     self.statements.remove(id);
+                    self.forget_here(id);
                 }
             }
             _ => {}

@@ -1,7 +1,10 @@
 //! The log of one session: what every connection must have executed, and no more than that.
 
+mod compact;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use compact::Nullable;
 
 use crate::state::Gather;
 use bytes::Bytes;
@@ -19,15 +22,13 @@ pub(crate) struct Entry {
     pub(crate) class: Class,
     pub(crate) reads: Vec<Cell>,
     pub(crate) writes: Vec<Cell>,
+    /// Of what it writes.
+    pub(crate) nulls: Vec<Nullable>,
     pub(crate) witness: Option<Arc<dyn Witness>>,
 }
 
 /// What the client has allowed in one text: COM_SET_OPTION. No system variable is written so.
 pub(crate) const MULTI_STATEMENTS: Cell = Cell::System(std::borrow::Cow::Borrowed("(option)"));
-
-/// What a statement takes from its session when it is prepared.
-pub(crate) const PREPARED_WITH: [Cell; 5] =
-    [Cell::Schema, Cell::CharsetClient, Cell::CollationConnection, Cell::SQL_MODE, Cell::Role];
 
 /// The entries of a session, in their order.
 #[derive(Debug, Default)]
@@ -55,6 +56,7 @@ struct About {
     class: Class,
     reads: Vec<Cell>,
     writes: Vec<Cell>,
+    nulls: Vec<Nullable>,
     /// Of its command.
     digest: StateId,
 }
@@ -172,15 +174,24 @@ impl Log {
         let mut read = BTreeSet::new();
         let mut chosen = Vec::new();
         for about in self.about.iter().rev() {
-            let counts = |cell: &Cell| relevant(cell) || read.contains(cell);
+            let counts = |cell: &Cell| relevant(cell) || reads(&read, cell);
             if about.resets() || about.writes.iter().any(counts) {
-                read.extend(&about.reads);
+                read.extend(about.reads.iter().cloned());
                 chosen.push(about);
             }
         }
-        let lost = |cell: &Cell| *cell == Cell::Anything || relevant(cell) || read.contains(cell);
+        let lost = |cell: &Cell| *cell == Cell::Anything || relevant(cell) || reads(&read, cell);
         let known = !self.lost.iter().any(lost);
         known.then(|| self.gather(chosen.into_iter().rev()))
+    }
+
+    /// Whether the last entry that sets a user variable surely makes it something else than NULL, and
+    /// nothing else has written it since.
+    pub(crate) fn is_set(&self, cell: &Cell) -> bool {
+        let last = self.about.iter().rev().find(|about| about.writes.contains(cell));
+        last.is_some_and(|about| about.null(cell).is_none())
+            && !self.lost.contains(cell)
+            && !self.lost.contains(&Cell::Anything)
     }
 
     fn gather<'a>(&self, entries: impl Iterator<Item = &'a About>) -> StateId {
@@ -209,33 +220,19 @@ impl Log {
     fn follow(&mut self, about: &About) {
         if about.writes.contains(&Cell::Anything) {
             self.lost.insert(Cell::Anything);
-        } else if about.reads.iter().any(|cell| self.lost.contains(cell)) {
+        } else if about.reads.iter().any(|read| self.has_lost(read)) {
             self.lost.extend(about.writes.iter().cloned());
         } else {
-            about.writes.iter().for_each(|cell| {
+            for cell in about.writes.iter().filter(|cell| about.null(cell).is_none()) {
                 self.lost.remove(cell);
-            });
+            }
         }
     }
 
-    /// An entry goes if everything that it sets is set again later and nothing between reads it:
-    /// what compilers do to dead stores, from the last entry to the first.
-    fn compact(&mut self) {
-        let mut dead: BTreeSet<Cell> = BTreeSet::new();
-        for at in (0..self.about.len()).rev() {
-            let About { reads, writes, .. } = &self.about[at];
-            let unseen = !writes.is_empty() && writes.iter().all(|cell| dead.contains(cell));
-            if unseen {
-                self.remove(at);
-                continue;
-            }
-            dead.extend(writes.iter().filter(|cell| **cell != Cell::Anything).cloned());
-            if reads.contains(&Cell::Anything) {
-                dead.clear();
-            }
-            reads.iter().for_each(|cell| {
-                dead.remove(cell);
-            });
+    fn has_lost(&self, read: &Cell) -> bool {
+        match read {
+            Cell::AnyUser => self.lost.iter().any(|cell| compact::is_read(cell, read)),
+            read => self.lost.contains(read),
         }
     }
 
@@ -273,8 +270,9 @@ impl Entry {
 
     /// One that reads and writes nothing and must succeed.
     pub(crate) fn new(code: CommandCode, payload: Bytes, class: Class) -> Self {
-        let (reads, writes) = (Vec::new(), Vec::new());
-        Self { code, payload, expected: Expected::Success, class, reads, writes, witness: None }
+        let (reads, writes, nulls) = (Vec::new(), Vec::new(), Vec::new());
+        let expected = Expected::Success;
+        Self { code, payload, expected, class, reads, writes, nulls, witness: None }
     }
 
     fn digest(&self) -> StateId {
@@ -287,13 +285,23 @@ impl Entry {
 
 impl About {
     fn of(entry: &Entry) -> Self {
-        let Entry { class, reads, writes, .. } = entry;
-        Self { class: *class, reads: reads.clone(), writes: writes.clone(), digest: entry.digest() }
+        let Entry { class, reads, writes, nulls, .. } = entry.clone();
+        Self { class, reads, writes, nulls, digest: entry.digest() }
+    }
+
+    /// Whether it makes a user variable NULL: `Some(false)` where it may.
+    fn null(&self, cell: &Cell) -> Option<bool> {
+        self.nulls.iter().find(|null| null.cell == *cell).map(|null| null.surely)
     }
 
     fn resets(&self) -> bool {
         self.class == Class::Lifecycle && self.writes.is_empty()
     }
+}
+
+/// Whether a cell is among those that are read.
+fn reads(read: &BTreeSet<Cell>, cell: &Cell) -> bool {
+    read.contains(cell) || matches!(cell, Cell::User(_)) && read.contains(&Cell::AnyUser)
 }
 
 fn is_plain(entry: &LogEntry) -> bool {
@@ -304,7 +312,11 @@ fn is_plain(entry: &LogEntry) -> bool {
 /// all but what is read when the statement is executed.
 pub(crate) fn shapes_statement(cell: &Cell) -> bool {
     match cell {
-        Cell::User(_) | Cell::Prepared(_) | Cell::NextTransaction | Cell::ResourceGroup => false,
+        Cell::User(_)
+        | Cell::AnyUser
+        | Cell::Prepared(_)
+        | Cell::NextTransaction
+        | Cell::ResourceGroup => false,
         Cell::System(name) => !matches!(
             &**name,
             "autocommit"

@@ -20,6 +20,7 @@ mod held;
 mod prepared;
 mod read;
 mod set;
+mod taken;
 mod value;
 mod variables;
 mod work;
@@ -30,7 +31,8 @@ pub use class::Class;
 pub use held::{Held, Hold, Table};
 pub use prepared::Source;
 pub use read::{session_command, user_variables};
-pub use value::{Value, ValueKind};
+pub use taken::prepared_with;
+pub use value::{Null, Value, ValueKind};
 pub use variables::{Variable, variable};
 
 use crate::{

@@ -2,7 +2,7 @@
 
 use super::{Outcome, SCHEMA, SessionCommands, init_db, name_of};
 use crate::{
-    log::{Entry, PREPARED_WITH},
+    log::Entry,
     plan::Plan,
     ties::{Cause, Change, Ties},
 };
@@ -154,7 +154,7 @@ impl SessionCommands {
             return;
         }
         let entry = Entry::new(CommandCode::STMT_PREPARE, text.clone(), Class::Environment);
-        let (reads, expected) = (PREPARED_WITH.to_vec(), Expected::Statement { id, parameters });
+        let (reads, expected) = (plan.takes.clone(), Expected::Statement { id, parameters });
         self.log.append(this.lsn, Entry { reads, expected, witness: witness(plan), ..entry });
     }
 
