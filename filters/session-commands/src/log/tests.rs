@@ -214,6 +214,9 @@ fn null_is_of_the_type_that_the_variable_had() {
     let (other, copy) = ("SET @b = 'x'", "SET @a = CONCAT(@b, 'y')");
     assert_eq!(left(&[one, other, copy]), [other, copy]);
     assert_eq!(left(&[one, copy]), [one, copy]);
+    // MySQL gives a number a collation too.
+    let names = ["SET NAMES latin1", one, "SET NAMES utf8mb4"];
+    assert_eq!(left(&names), names);
     // A type is asked for by what is prepared.
     let (prepare, double) = ("PREPARE p FROM 'SELECT @a'", "SET @a = 2.5");
     assert_eq!(left(&[one, prepare, double]), [one, prepare, double]);

@@ -58,6 +58,12 @@ impl<'a> Part<'a> {
             _ => Null::Never,
         };
         let mut part = Self { assignment, class, reads, writes, null };
+        // MySQL notes the connection's collation with every value, also with a number.
+        if matches!(assignment.target, Target::User { .. })
+            && !part.reads.contains(&Cell::CollationConnection)
+        {
+            part.reads.push(Cell::CollationConnection);
+        }
         match variables.word(assignment, text) {
             Some(Word::Unknown) if part.class < Class::Unknown => {
                 part.class = Class::Unknown;
