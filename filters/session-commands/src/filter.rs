@@ -2,6 +2,7 @@
 
 mod alone;
 mod assumed;
+mod once;
 mod others;
 mod prepared;
 mod settle;
@@ -60,8 +61,9 @@ pub(crate) struct SessionCommands {
     generation: u32,
     schemaless: bool,
     nowhere: bool,
-    /// What the dispatcher has last heard of whether the session is tied.
-    told: bool,
+    /// What the dispatcher has last heard of whether the session is tied, and whether by what the log
+    /// has.
+    told: (bool, bool),
     pending: Option<Pending>,
     /// Answers from memory, if they are wanted.
     predicting: Option<Predicting>,
@@ -106,8 +108,12 @@ impl Filter for SessionCommands {
             self.propagate_alone(&command, next).await;
             return Ok(reply);
         }
+        let again = self.is_again();
         let writes = self.pin(&mut command, &plan)?;
         let this = self.note(&mut command, &plan);
+        if plan.may_use {
+            self.doubt();
+        }
         if let Some(order) = self.propagates(&plan, this) {
             command.note(order);
         }
@@ -117,6 +123,9 @@ impl Filter for SessionCommands {
         };
         let target = reply.fact().map(|ServedBy(target)| target);
         if let Some(target) = target {
+            if again {
+                self.ties.follow(target);
+            }
             self.ran(target, &plan, writes, reply.fact::<Fresh>().is_some());
         }
         if plan.is_nothing() && this.is_none() && !self.ties.passes() {
@@ -170,7 +179,7 @@ impl SessionCommands {
             generation: 0,
             schemaless: false,
             nowhere: false,
-            told: false,
+            told: (false, false),
             pending: None,
             predicting: memory.map(Predicting::new),
         }
@@ -201,6 +210,7 @@ impl SessionCommands {
             CommandCode::STMT_PREPARE => self.prepares(&mut plan, command),
             _ => self.about_statement(&mut plan, command),
         }
+        plan.may_use |= once::may_use_by_code(command);
         plan
     }
 
@@ -208,7 +218,8 @@ impl SessionCommands {
     fn text(&self, plan: &mut Plan, statement: &Statement, session: &Session) {
         let found = statement.get();
         let plain = matches!(found.class, Class::Read | Class::Show | Class::Explain);
-        plan.consumes = consumes(found.class, statement.text());
+        plan.consumes = once::consumes(found.class, statement.text());
+        plan.may_use = !self.ties.is_empty() && once::may_use(found, statement.text());
         if plain && found.needs.is_none() && !found.multi {
             return;
         }
@@ -302,7 +313,8 @@ impl SessionCommands {
             (None, None, left) => left,
         };
         let soft = self.ties.is_empty() && local.is_none();
-        let pin = pin.map(|(target, cause)| Pin { target: target.clone(), cause, soft });
+        let again = self.is_again();
+        let pin = pin.map(|(target, cause)| Pin { target: target.clone(), cause, soft, again });
         if let Some(pin) = pin {
             command.note(pin);
         }
@@ -357,9 +369,11 @@ impl SessionCommands {
         };
         let by = plan.ties().or(before);
         let ends = self.local_at.is_none() && self.ties.end_with(plan);
-        let news = by.is_some() != self.told || ends || plan.ties().is_some();
-        self.told = by.is_some();
-        news.then_some(Tied { by, ends })
+        let again = by.is_some() && self.is_again_with(plan);
+        let tells = (by.is_some(), again);
+        let news = tells != self.told || ends || plan.ties().is_some();
+        self.told = tells;
+        news.then_some(Tied { by, ends, again })
     }
 
     /// Notes where a command has run; `fresh`: on a connection that had run nothing before. What is
@@ -430,14 +444,4 @@ const SCHEMA: [Cell; 2] = [Cell::Schema, Cell::COLLATION_DATABASE];
 /// What a statement's ties are called.
 fn name_of(id: u32) -> crate::ties::Name {
     Box::new(id.to_le_bytes())
-}
-
-/// Whether a statement surely uses up what is set for the next transaction. A read may, by what its
-/// tables are; SET, USE, PREPARE and DO do not.
-fn consumes(class: Class, text: &[u8]) -> bool {
-    match class {
-        Class::Commit { .. } | Class::Rollback { .. } | Class::Ddl => true,
-        Class::Write => sql::peek(text) != sql::Verb::Do,
-        _ => false,
-    }
 }

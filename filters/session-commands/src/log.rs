@@ -89,6 +89,13 @@ impl Log {
     /// tell were ever there.
     pub(crate) fn append(&mut self, lsn: Lsn, entry: Entry) {
         let about = About::of(&entry);
+        if about.class == Class::OneShot {
+            // What it sets again needs no setting before.
+            let same = |known: &About| known.class == about.class && known.digest == about.digest;
+            if let Some(at) = self.about.iter().position(same) {
+                self.remove(at);
+            }
+        }
         let context = self.context(&entry);
         let Entry { code, payload, expected, witness, .. } = entry;
         let entry = LogEntry { context, witness, ..LogEntry::new(lsn, code, payload, expected) };

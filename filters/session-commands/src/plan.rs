@@ -47,6 +47,8 @@ pub(crate) struct Plan {
     cut: bool,
     /// It may have used up what was set for the next transaction.
     pub(crate) consumes: bool,
+    /// It may use that up, or may have.
+    pub(crate) may_use: bool,
     /// The statement whose cursor it reads.
     pub(crate) fetches: Option<u32>,
     /// The statement that it gives a cursor, if the server does.

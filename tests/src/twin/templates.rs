@@ -127,7 +127,6 @@ const ONCE: &[&str] = &[
     "SET @{v} = (SELECT COUNT(*) FROM twin_a.fixed)",
     "SET @{v} = LAST_INSERT_ID()",
     "SET @{v} = ROW_COUNT()",
-    "SET @{v} = FOUND_ROWS()",
     "SET @once = UUID(), @twice = @once",
     "SET @twice = @once",
     "SELECT {r} LENGTH(@once), @once = @twice",
@@ -357,6 +356,7 @@ pub const BLOCKS: &[&[&str]] = &[
         "SELECT {r} @@warning_count, @@error_count",
     ],
     &["SELECT {r} id FROM twin_a.fixed WHERE id <= {i}", "SELECT {r} FOUND_ROWS()"],
+    &["SELECT {r} id FROM twin_a.fixed WHERE id <= {i}", "SET @{v} = FOUND_ROWS()"],
     &["SET NAMES utf8mb4", "SET autocommit=1", "SET time_zone = '+01:00'", "SELECT {r} 1"],
     &[
         "USE twin_b",

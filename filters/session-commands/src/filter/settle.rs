@@ -42,6 +42,9 @@ impl SessionCommands {
                 None => false,
             };
         }
+        if session.in_transaction() {
+            self.doubt();
+        }
         self.nowhere &= !moves;
         // Without session tracking the flag alone says so.
         let dropped = session.status().contains(Status::DB_DROPPED);
@@ -97,7 +100,7 @@ impl SessionCommands {
             change(&Change::Untie(Cause::Cursor, name_of(id)));
         }
         if plan.consumes && !session.in_transaction() {
-            change(&Change::UntieAll(Cause::OneShot));
+            self.used_up(target);
         }
         if plan.resets {
             self.reset(plan, this, session);

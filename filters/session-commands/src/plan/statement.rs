@@ -3,13 +3,13 @@
 use super::{Known, Plan, variables::Part};
 use crate::{
     log::{Entry, Nullable},
-    ties::{Cause, Change},
+    ties::{AGAIN, Cause, Change},
 };
 use bytes::Bytes;
 use sql::{
     Dialect, Verb,
     session::{
-        Action, Assignment, Cell, Class, Effect, Null, Source, Step, Target, Variable,
+        Action, Assignment, Cell, Class, Effect, Null, Source, Step, Target, ValueKind, Variable,
         session_command, user_variables,
     },
 };
@@ -123,6 +123,9 @@ impl Plan {
     /// A SET: what other connections can be given goes to the log, the rest stays here.
     fn set(&mut self, one: &One<'_>) {
         let &One { step, text, alone, known } = one;
+        if self.next_transaction(one) {
+            return;
+        }
         let parts = step.assignments().iter().filter(|part| part.class != Class::NotSession);
         let parts: Vec<_> = parts.map(|part| Part::of(part, text, known.variables)).collect();
         let mut everywhere = Vec::new();
@@ -168,6 +171,18 @@ impl Plan {
             }
             None => writes.iter().for_each(|cell| self.keep_here(cell, Cause::Setting)),
         }
+    }
+
+    /// A SET of the next transaction and nothing else: it is in the log as long as that is to come.
+    fn next_transaction(&mut self, one: &One<'_>) -> bool {
+        let [part] = one.step.assignments() else { return false };
+        let next = part.writes == [Cell::NextTransaction] && part.value.kind == ValueKind::Literal;
+        let Some(text) = one.alone.filter(|_| next && !self.several) else { return false };
+        let cells = || vec![Cell::NextTransaction];
+        let text = Bytes::copy_from_slice(text);
+        self.entries.push(Entry::text(text, Class::OneShot, cells(), cells()));
+        self.ties.push(Change::Tie(Cause::OneShot, AGAIN.into()));
+        true
     }
 
     /// Whether a part of a SET may make a user variable NULL.

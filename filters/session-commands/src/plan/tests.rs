@@ -44,6 +44,7 @@ fn spelled(plan: &Plan) -> String {
             Class::Const => "A",
             Class::Environment => "B",
             Class::Unknown => "U",
+            Class::OneShot => "D",
             _ => "?",
         };
         format!("{class} {text}")
@@ -83,7 +84,9 @@ fn what_becomes_of_a_text() {
         ("SET @here = NULL", "here @here"),
         ("SET @here = CONCAT('x', @unset)", "here @here"),
         ("SET @here = CONCAT('x', @set)", "B SET @here = CONCAT('x', @set)"),
-        ("SET TRANSACTION READ ONLY", "+OneShot"),
+        ("SET TRANSACTION READ ONLY", "D SET TRANSACTION READ ONLY, +OneShot"),
+        ("SET TRANSACTION READ ONLY; BEGIN", "+OneShot"),
+        ("SET @@transaction_isolation = @x", "+OneShot"),
         ("SET insert_id = 5", "+OneShot"),
         ("SET rand_seed1 = 5", "+Setting"),
         ("SET last_insert_id = 5", "last insert id"),
