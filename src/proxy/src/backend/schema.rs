@@ -57,7 +57,8 @@ pub(super) fn may_change(command: &Command) -> bool {
         CommandCode::INIT_DB | CommandCode::DROP_DB => true,
         CommandCode::QUERY | CommandCode::STMT_PREPARE => {
             let text = command.payload();
-            !is_plain(command.verb(), text) && WORDS.iter().any(|word| has_word(text, word.as_bytes()))
+            !is_plain(command.verb(), text)
+                && WORDS.iter().any(|word| has_word(text, word.as_bytes()))
         }
         _ => false,
     }
