@@ -4,11 +4,13 @@ mod alone;
 mod assumed;
 mod once;
 mod others;
+mod overflow;
+mod pin;
 mod prepared;
 mod settle;
 
 use crate::{
-    Config, Overflow,
+    Config,
     log::{Entry, Log, MULTI_STATEMENTS},
     plan::{Known, Plan},
     predict::{Memory, Predicting},
@@ -17,14 +19,13 @@ use crate::{
 };
 use bytes::Bytes;
 use chain::{
-    Command, Error, Filter, Frame, Next, Reply, Result, Session,
+    Command, Filter, Frame, Next, Reply, Result, Session,
     command::Asker,
-    error::code,
-    facts::{Executed, Fresh, Pin, ServedBy, SessionLog, Statement, Target, This, Tied},
+    facts::{Fresh, ServedBy, SessionLog, Statement, Target, This},
 };
 use sql::{
     Class,
-    session::{self, Action, Cell},
+    session::{self, Cell},
 };
 use std::{
     collections::HashMap,
@@ -269,73 +270,6 @@ impl SessionCommands {
         }
     }
 
-    /// Sends the command where the state is that it needs. Whether it may write.
-    fn pin(&self, command: &mut Command, plan: &Plan) -> Result<bool> {
-        let executes =
-            !matches!(command.code(), CommandCode::STMT_PREPARE | CommandCode::STMT_CLOSE);
-        let found = command.fact::<Statement>().filter(|_| executes);
-        let executed = found.and_then(|found| self.executed(found));
-        let found = executed.as_ref().or(found.map(Statement::get));
-        let needs = found.map(|found| found.needs).unwrap_or_default();
-        let writes = found.is_some_and(|found| {
-            matches!(
-                found.class,
-                Class::Write | Class::Ddl | Class::Call | Class::Execute | Class::Unknown
-            )
-        });
-        let begins = found.is_some_and(|found| matches!(found.class, Class::Begin { .. }));
-        let left = match needs {
-            _ if needs.last_write && self.last_write_lost => {
-                let text = "the connection with the last insert id was lost";
-                return Err(Error::backend(text));
-            }
-            _ if needs.last_write => self.last_write.as_ref().map(|it| (it, "the last insert id")),
-            _ if needs.last_used => {
-                self.last.as_ref().map(|it| (it, "what the last statement has left"))
-            }
-            _ => None,
-        };
-        // What is on one connection alone is all on the same one, and a transaction cannot be left
-        // for it.
-        let joins = plan.names_local || begins || !plan.local.is_empty();
-        let local = self.local_at.as_ref().filter(|_| joins);
-        let pin = match (self.ties.get(), local, left) {
-            (Some((target, cause)), ..) => Some((target, cause.name())),
-            (None, Some(local), Some((left, cause))) if local.server.id != left.server.id => {
-                let (there, here) = (&local.server.name, &left.server.name);
-                let text = format!(
-                    "this statement needs {}, which is on {there}, and {cause}, which is on {here}",
-                    Tied::USER_VARIABLE
-                );
-                return Err(Error::filter(text).with_code(code::PINNED_ELSEWHERE, *b"HY000"));
-            }
-            (None, Some(local), _) => Some((local, Tied::USER_VARIABLE)),
-            (None, None, left) => left,
-        };
-        let soft = self.ties.is_empty() && local.is_none();
-        let again = self.is_again();
-        let pin = pin.map(|(target, cause)| Pin { target: target.clone(), cause, soft, again });
-        if let Some(pin) = pin {
-            command.note(pin);
-        }
-        if let Some(executed) = executed {
-            command.note(Executed(executed));
-        }
-        Ok(writes)
-    }
-
-    /// What EXECUTE runs by its name.
-    fn executed(&self, statement: &Statement) -> Option<sql::Statement> {
-        if self.texts.is_empty() || statement.get().class != Class::Execute {
-            return None;
-        }
-        let effect = sql::session_command(statement.text(), statement.dialect());
-        let [step] = effect.steps() else { return None };
-        let Action::Execute { .. } = step.action else { return None };
-        let text = self.texts.get(step.reads.first()?)?.as_ref()?;
-        Some(sql::statement(text, statement.dialect()))
-    }
-
     /// The command's place in the log, if it may get one.
     fn place(&mut self, plan: &Plan) -> Option<This> {
         let places = plan.entries.len() + usize::from(plan.prepares.is_some())
@@ -361,21 +295,6 @@ impl SessionCommands {
         this
     }
 
-    /// What the dispatcher does not know yet of what ties the session.
-    fn tied(&mut self, plan: &Plan) -> Option<Tied> {
-        let before = match self.ties.get() {
-            Some((_, cause)) => Some(cause.name()),
-            None => self.local_at.as_ref().map(|_| Tied::USER_VARIABLE),
-        };
-        let by = plan.ties().or(before);
-        let ends = self.local_at.is_none() && self.ties.end_with(plan);
-        let again = by.is_some() && self.is_again_with(plan);
-        let tells = (by.is_some(), again);
-        let news = tells != self.told || ends || plan.ties().is_some();
-        self.told = tells;
-        news.then_some(Tied { by, ends, again })
-    }
-
     /// Notes where a command has run; `fresh`: on a connection that had run nothing before. What is
     /// logged does elsewhere what it does here to warnings and counts, so it is not the last that
     /// these belong to.
@@ -393,41 +312,6 @@ impl SessionCommands {
             }
         } else if fresh && !is_other(&self.last_write) {
             self.last_write_lost = true;
-        }
-    }
-
-    fn is_over_limit(&self, command: &Command) -> bool {
-        command.code() == CommandCode::STMT_PREPARE
-            && self.log.prepared_bytes + command.payload().len() > self.config.max_prepared_bytes
-    }
-
-    /// Makes room for what the plan would add, as configured.
-    fn overflow(&mut self, plan: &mut Plan) -> Result<()> {
-        if plan.entries.is_empty() || self.ties.has(Cause::FullLog) {
-            return Ok(());
-        }
-        let bytes: usize = plan.entries.iter().map(|entry| entry.payload.len()).sum();
-        let Config { max_entries, max_bytes, overflow, .. } = self.config;
-        let full = |log: &Log| {
-            log.plain + plan.entries.len() > max_entries || log.bytes + bytes > max_bytes
-        };
-        if !full(&self.log) {
-            return Ok(());
-        }
-        match overflow {
-            Overflow::Close => {
-                let text = "this session has set more than the proxy keeps";
-                Err(Error::client(text).with_code(code::FILTER, *b"HY000"))
-            }
-            Overflow::ForgetOldest => {
-                while full(&self.log) && self.log.forget_oldest() {}
-                Ok(())
-            }
-            Overflow::Pin => {
-                tracing::warn!("the log of a session is full: it stays where it is from now on");
-                plan.ties.push(Change::tie(Cause::FullLog));
-                Ok(())
-            }
         }
     }
 }

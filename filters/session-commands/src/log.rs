@@ -1,31 +1,19 @@
 //! The log of one session: what every connection must have executed, and no more than that.
 
 mod compact;
+mod entry;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use compact::Nullable;
+use entry::About;
+pub(crate) use entry::{Entry, Nullable};
 
 use crate::state::Gather;
 use bytes::Bytes;
-use chain::facts::{Expected, LogEntry, Lsn, StateId, Witness};
+use chain::facts::{Expected, LogEntry, Lsn, StateId};
 use sql::session::{Cell, Class};
-use std::{collections::BTreeSet, fmt, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc};
 use wire::command::CommandCode;
-
-/// A session command that has succeeded, on its way into the log.
-#[derive(Clone)]
-pub(crate) struct Entry {
-    pub(crate) code: CommandCode,
-    pub(crate) payload: Bytes,
-    pub(crate) expected: Expected,
-    pub(crate) class: Class,
-    pub(crate) reads: Vec<Cell>,
-    pub(crate) writes: Vec<Cell>,
-    /// Of what it writes.
-    pub(crate) nulls: Vec<Nullable>,
-    pub(crate) witness: Option<Arc<dyn Witness>>,
-}
 
 /// What the client has allowed in one text: COM_SET_OPTION. No system variable is written so.
 pub(crate) const MULTI_STATEMENTS: Cell = Cell::System(std::borrow::Cow::Borrowed("(option)"));
@@ -48,17 +36,6 @@ pub(crate) struct Log {
     pub(crate) bytes: usize,
     /// Entries that are not such statements.
     pub(crate) plain: usize,
-}
-
-/// What an entry does.
-#[derive(Debug)]
-struct About {
-    class: Class,
-    reads: Vec<Cell>,
-    writes: Vec<Cell>,
-    nulls: Vec<Nullable>,
-    /// Of its command.
-    digest: StateId,
 }
 
 impl Log {
@@ -267,45 +244,6 @@ impl Log {
     }
 }
 
-impl Entry {
-    /// A text that is executed as it stands.
-    pub(crate) fn text(text: Bytes, class: Class, reads: Vec<Cell>, writes: Vec<Cell>) -> Self {
-        let named = writes.iter().any(|cell| matches!(cell, Cell::Prepared(_)));
-        let expected = if named { Expected::Anything } else { Expected::Success };
-        Self { expected, reads, writes, ..Self::new(CommandCode::QUERY, text, class) }
-    }
-
-    /// One that reads and writes nothing and must succeed.
-    pub(crate) fn new(code: CommandCode, payload: Bytes, class: Class) -> Self {
-        let (reads, writes, nulls) = (Vec::new(), Vec::new(), Vec::new());
-        let expected = Expected::Success;
-        Self { code, payload, expected, class, reads, writes, nulls, witness: None }
-    }
-
-    fn digest(&self) -> StateId {
-        let mut gather = Gather::new(2);
-        gather.add(&[self.code.0]);
-        gather.add(&self.payload);
-        gather.finish()
-    }
-}
-
-impl About {
-    fn of(entry: &Entry) -> Self {
-        let Entry { class, reads, writes, nulls, .. } = entry.clone();
-        Self { class, reads, writes, nulls, digest: entry.digest() }
-    }
-
-    /// Whether it makes a user variable NULL: `Some(false)` where it may.
-    fn null(&self, cell: &Cell) -> Option<bool> {
-        self.nulls.iter().find(|null| null.cell == *cell).map(|null| null.surely)
-    }
-
-    fn resets(&self) -> bool {
-        self.class == Class::Lifecycle && self.writes.is_empty()
-    }
-}
-
 /// Whether a cell is among those that are read.
 fn reads(read: &BTreeSet<Cell>, cell: &Cell) -> bool {
     read.contains(cell) || matches!(cell, Cell::User(_)) && read.contains(&Cell::AnyUser)
@@ -337,13 +275,5 @@ pub(crate) fn shapes_statement(cell: &Cell) -> bool {
                 | "net_write_timeout"
         ),
         _ => true,
-    }
-}
-
-/// An entry may hold secrets: its text is not shown.
-impl fmt::Debug for Entry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { code, payload, class, .. } = self;
-        write!(f, "Entry({}, {} bytes, {})", code.name(), payload.len(), class.as_str())
     }
 }

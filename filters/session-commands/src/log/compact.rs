@@ -4,13 +4,6 @@ use super::{About, Log};
 use sql::session::Cell;
 use std::collections::BTreeSet;
 
-/// A user variable to which an entry assigns NULL, or perhaps does: it keeps the type that it had.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Nullable {
-    pub(crate) cell: Cell,
-    pub(crate) surely: bool,
-}
-
 /// What later entries do, as long as nothing between reads it.
 #[derive(Debug, Default)]
 struct Later {
