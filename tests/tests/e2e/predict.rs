@@ -9,6 +9,7 @@ mod denied;
 mod state;
 mod statements;
 mod transactions;
+mod versions;
 
 use anyhow::{Context, Result, ensure};
 use e2e::{Client, Cluster, Login, Proxy, Relay, Setup, client::Reply};
