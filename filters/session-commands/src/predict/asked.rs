@@ -93,7 +93,8 @@ impl Predicting {
         let state = kind.state(command, plan, log)?;
         let prepares = kind == Kind::Prepare;
         let constant = kind == Kind::Constant;
-        let stamp = self.memory.epochs.stamp(constant, servers(session));
+        let departures = session.topology.departures();
+        let stamp = self.memory.epochs.stamp(constant, departures, servers(session));
         let subject = Subject {
             base: base(command, kind, state),
             account: account(session),

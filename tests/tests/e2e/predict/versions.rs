@@ -15,6 +15,7 @@ on_both_vendors!(
     h83_two_learn_at_once,
     h84_a_rolling_upgrade,
     h84_a_version_that_answers_otherwise,
+    a_server_that_went_and_came_and_leaves,
 );
 
 /// MariaDB takes it, MySQL has it no longer.
@@ -228,6 +229,37 @@ fn h84_a_version_that_answers_otherwise(cluster: &Cluster) -> Result<()> {
     let table = server(&world.relays[1].address, 0);
     world.proxy.edit(|text| text.replace(&table, ""))?;
     world.proxy.reload()?;
+    for _ in 0..SESSIONS {
+        world.by_server(&mut world.connect()?, SET)?;
+    }
+    world.remembered(&mut world.connect()?, SET)?;
+    Ok(())
+}
+
+/// What is known of a hostgroup is learnt anew when one of its servers comes back, and not lost to
+/// those who stay when it leaves for good.
+fn a_server_that_went_and_came_and_leaves(cluster: &Cluster) -> Result<()> {
+    let (world, _servers) = upgraded(cluster.vendor, Say::Ok)?;
+    let name = &world.relays[1].address;
+    for state in ["offline-soft", "online"] {
+        let path = format!("/servers/{name}/state");
+        let (status, body) = world.proxy.post(&path, &format!("{{\"state\": {state:?}}}"))?;
+        ensure!(status == 200, "{status} {body}");
+    }
+    for second in [true, false] {
+        if !second {
+            world.turned_to(second)?;
+        }
+        for _ in 0..SESSIONS {
+            world.by_server(&mut world.connect()?, SET)?;
+        }
+    }
+    world.remembered(&mut world.connect()?, SET)?;
+    world.proxy.edit(|text| text.replace(&server(name, 0), ""))?;
+    world.proxy.reload()?;
+    for _ in 0..SESSIONS {
+        world.by_server(&mut world.connect()?, SET)?;
+    }
     world.remembered(&mut world.connect()?, SET)?;
     Ok(())
 }
