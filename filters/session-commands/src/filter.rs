@@ -25,6 +25,7 @@ use sql::{
     session::{self, Action, Cell},
 };
 use std::{
+    borrow::Cow,
     collections::HashMap,
     sync::{Arc, OnceLock},
 };
@@ -152,6 +153,13 @@ fn watch(reply: Reply) -> (Reply, Arc<OnceLock<Outcome>>) {
     (reply, outcome)
 }
 
+/// The text of a COM_STMT_PREPARE, to be kept: what `parse` keeps is not copied.
+fn kept_text(command: &mut Command) -> Bytes {
+    let kept = command.fact().map(|statement: &Statement| statement.text().clone());
+    let kept = kept.filter(|text| text[..] == *command.payload());
+    kept.unwrap_or_else(|| Bytes::copy_from_slice(command.payload()))
+}
+
 impl SessionCommands {
     pub(crate) fn new(config: Config, memory: Option<Arc<Memory>>) -> Self {
         Self {
@@ -198,7 +206,7 @@ impl SessionCommands {
             }
             CommandCode::RESET_CONNECTION => plan.resets = true,
             CommandCode::STMT_PREPARE => {
-                let text = Bytes::copy_from_slice(command.payload());
+                let text = kept_text(command);
                 plan.prepares = Some((self.statements.next_id(), text));
             }
             _ => self.about_statement(&mut plan, command),
@@ -418,7 +426,7 @@ impl SessionCommands {
 }
 
 fn init_db(name: Bytes) -> Entry {
-    let reads = if name.is_ascii() { Vec::new() } else { vec![Cell::CharsetClient] };
+    let reads = Cow::Borrowed(if name.is_ascii() { &[][..] } else { &[Cell::CharsetClient] });
     let writes = SCHEMA.to_vec();
     Entry { reads, writes, ..Entry::new(CommandCode::INIT_DB, name, session::Class::Environment) }
 }

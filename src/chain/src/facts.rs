@@ -27,7 +27,7 @@ pub use log::{Expected, LogEntry, Lsn, SessionLog, StateId, This, Tied, Verdict,
 pub use pin::Pin;
 pub use propagate::{Others, Propagate};
 pub use rules::{Caching, Logged, Multiplex, RuleVerdict};
-pub use statement::Statement;
+pub use statement::{Kept, Shelf, Statement};
 
 use crate::topology::{HostgroupId, Server};
 use smallvec::SmallVec;

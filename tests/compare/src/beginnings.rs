@@ -96,7 +96,9 @@ pub fn prepares(account: &Account, seconds: f64) -> Result<Value> {
 
 /// The text of one of the statements that each session of an application prepares.
 pub fn statement(number: usize) -> String {
-    format!("SELECT a.id, a.name, a.created_at FROM (SELECT {number} AS id, 'name' AS name, NOW() AS created_at) AS a WHERE a.id = ?")
+    format!(
+        "SELECT a.id, a.name, a.created_at FROM (SELECT {number} AS id, 'name' AS name, NOW() AS created_at) AS a WHERE a.id = ?"
+    )
 }
 
 fn percentile(times: &mut [Duration], percent: usize) -> Duration {

@@ -285,7 +285,7 @@ fn shapes_reply(cell: &Cell) -> bool {
 
 /// What the reply depends on, but for the version of the server that gives it. Attributes of a query
 /// are left out: functions alone read them.
-fn base(command: &Command, kind: Kind, state: StateId) -> Gather {
+fn base(command: &Command, kind: Kind, state: StateId) -> StateId {
     let session = command.session();
     let mut gather = Gather::new(3);
     let autocommit = session.status().contains(Status::AUTOCOMMIT);
@@ -303,7 +303,7 @@ fn base(command: &Command, kind: Kind, state: StateId) -> Gather {
     gather.add(&session.collation.to_le_bytes());
     gather.add(&session.hostgroup.0.to_le_bytes());
     gather.add_state(state);
-    gather
+    gather.finish()
 }
 
 fn account(session: &Session) -> u64 {

@@ -54,9 +54,8 @@ impl World {
     /// The first server gets all the new work, or the second.
     fn turned_to(&self, second: bool) -> Result<()> {
         let [first, other] = [&self.relays[0].address, &self.relays[1].address];
-        let tables = |second: bool| {
-            server(first, u32::from(!second)) + &server(other, u32::from(second))
-        };
+        let tables =
+            |second: bool| server(first, u32::from(!second)) + &server(other, u32::from(second));
         self.proxy.edit(|text| text.replace(&tables(!second), &tables(second)))?;
         self.proxy.reload().map(drop)
     }
