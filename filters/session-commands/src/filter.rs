@@ -62,6 +62,8 @@ pub(crate) struct SessionCommands {
     nowhere: bool,
     /// What the dispatcher has last heard of whether the session is tied.
     told: bool,
+    /// What it has last heard of whether answers from memory are given, and why not.
+    told_memory: Option<&'static str>,
     pending: Option<Pending>,
     /// Answers from memory, if they are wanted.
     predicting: Option<Predicting>,
@@ -178,6 +180,7 @@ impl SessionCommands {
             schemaless: false,
             nowhere: false,
             told: false,
+            told_memory: None,
             pending: None,
             predicting: memory.map(Predicting::new),
         }
@@ -352,6 +355,9 @@ impl SessionCommands {
         }
         if let Some(tied) = self.tied(plan) {
             command.note(tied);
+        }
+        if let Some(news) = self.from_memory() {
+            command.note(news);
         }
         this
     }

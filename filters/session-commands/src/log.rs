@@ -135,6 +135,11 @@ impl Log {
         self.about.iter().any(|about| about.writes.contains(cell))
     }
 
+    /// Whether nobody can say what the session has set.
+    pub(crate) fn is_unclear(&self) -> bool {
+        self.lost.contains(&Cell::Anything)
+    }
+
     /// Notes that something else than an entry has written these cells.
     pub(crate) fn lose(&mut self, cells: &[Cell]) {
         self.lost.extend(cells.iter().cloned());

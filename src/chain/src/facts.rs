@@ -5,6 +5,7 @@
 
 mod adopted;
 mod affinity;
+mod answering;
 mod catching_up;
 mod executed;
 mod explain;
@@ -18,6 +19,7 @@ mod statement;
 
 pub use adopted::{Adopted, Renewal};
 pub use affinity::{Affinity, StickyMode, key_hash};
+pub use answering::FromMemory;
 pub use catching_up::{Answers, Careful, Preamble, Primary, Unprepared};
 pub use executed::Executed;
 pub use explain::{Explain, Note};

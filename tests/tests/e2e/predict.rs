@@ -6,6 +6,7 @@
 mod ambient;
 mod begin;
 mod denied;
+mod seen;
 mod state;
 mod statements;
 mod transactions;

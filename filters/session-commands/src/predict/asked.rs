@@ -37,7 +37,7 @@ pub(crate) struct Predicting {
     memory: Arc<Memory>,
     me: Arc<Me>,
     /// Something else than session commands was executed since autocommit is off.
-    worked: bool,
+    pub(crate) worked: bool,
     /// The answer to the login, until a server was asked anything.
     login: Option<Arc<Evidence>>,
 }
@@ -114,13 +114,20 @@ impl Predicting {
         Some(Asked { evidence: Arc::new(evidence), profiles })
     }
 
+    /// Whether so many answers were wrong that there are no more for the session.
+    pub(crate) fn was_wrong_too_often(&self) -> bool {
+        self.me.mismatches.load(Relaxed) >= PATIENCE
+    }
+
     /// The reply from memory, if there is one: all versions of servers that the session may meet
     /// are known to give the same.
     pub(crate) fn answer(&mut self, command: &Command, asked: &Asked) -> Option<Arc<Template>> {
-        let Self { memory, me, .. } = self;
-        let now = Instant::now();
+        if self.was_wrong_too_often() {
+            return None;
+        }
+        let (memory, now) = (&self.memory, Instant::now());
         let off = |profile: &NonZeroU64| memory.breaker.is_off(Some(*profile), now);
-        if me.mismatches.load(Relaxed) >= PATIENCE || asked.profiles.iter().any(off) {
+        if asked.profiles.iter().any(off) {
             return None;
         }
         let Subject { stamp, .. } = asked.evidence.subject;
