@@ -28,6 +28,7 @@ use sql::{
     session::{self, Cell},
 };
 use std::{
+    borrow::Cow,
     collections::HashMap,
     sync::{Arc, OnceLock},
 };
@@ -65,6 +66,8 @@ pub(crate) struct SessionCommands {
     /// What the dispatcher has last heard of whether the session is tied, and whether by what the log
     /// has.
     told: (bool, bool),
+    /// What it has last heard of whether answers from memory are given, and why not.
+    told_memory: Option<&'static str>,
     pending: Option<Pending>,
     /// Answers from memory, if they are wanted.
     predicting: Option<Predicting>,
@@ -163,6 +166,13 @@ fn watch(reply: Reply) -> (Reply, Arc<OnceLock<Outcome>>) {
     (reply, outcome)
 }
 
+/// The text of a COM_STMT_PREPARE, to be kept: what `parse` keeps is not copied.
+fn kept_text(command: &mut Command) -> Bytes {
+    let kept = command.fact().map(|statement: &Statement| statement.text().clone());
+    let kept = kept.filter(|text| text[..] == *command.payload());
+    kept.unwrap_or_else(|| Bytes::copy_from_slice(command.payload()))
+}
+
 impl SessionCommands {
     pub(crate) fn new(config: Config, memory: Option<Arc<Memory>>) -> Self {
         Self {
@@ -181,6 +191,7 @@ impl SessionCommands {
             schemaless: false,
             nowhere: false,
             told: (false, false),
+            told_memory: None,
             pending: None,
             predicting: memory.map(Predicting::new),
         }
@@ -292,6 +303,9 @@ impl SessionCommands {
         if let Some(tied) = self.tied(plan) {
             command.note(tied);
         }
+        if let Some(news) = self.from_memory() {
+            command.note(news);
+        }
         this
     }
 
@@ -317,7 +331,7 @@ impl SessionCommands {
 }
 
 fn init_db(name: Bytes) -> Entry {
-    let reads = if name.is_ascii() { Vec::new() } else { vec![Cell::CharsetClient] };
+    let reads = Cow::Borrowed(if name.is_ascii() { &[][..] } else { &[Cell::CharsetClient] });
     let writes = SCHEMA.to_vec();
     Entry { reads, writes, ..Entry::new(CommandCode::INIT_DB, name, session::Class::Environment) }
 }

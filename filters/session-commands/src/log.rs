@@ -12,11 +12,11 @@ use crate::state::Gather;
 use bytes::Bytes;
 use chain::facts::{Expected, LogEntry, Lsn, StateId};
 use sql::session::{Cell, Class};
-use std::{collections::BTreeSet, sync::Arc};
+use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 use wire::command::CommandCode;
 
 /// What the client has allowed in one text: COM_SET_OPTION. No system variable is written so.
-pub(crate) const MULTI_STATEMENTS: Cell = Cell::System(std::borrow::Cow::Borrowed("(option)"));
+pub(crate) const MULTI_STATEMENTS: Cell = Cell::System(Cow::Borrowed("(option)"));
 
 /// The entries of a session, in their order.
 #[derive(Debug, Default)]
@@ -119,6 +119,11 @@ impl Log {
     /// Whether an entry sets this cell.
     pub(crate) fn sets(&self, cell: &Cell) -> bool {
         self.about.iter().any(|about| about.writes.contains(cell))
+    }
+
+    /// Whether nobody can say what the session has set.
+    pub(crate) fn is_unclear(&self) -> bool {
+        self.lost.contains(&Cell::Anything)
     }
 
     /// Notes that something else than an entry has written these cells.

@@ -13,7 +13,7 @@ use crate::{
 use bytes::Bytes;
 use chain::facts::Tied;
 use sql::session::Cell;
-use std::{collections::HashMap, sync::Arc};
+use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
 pub(crate) use variables::Variables;
 
@@ -36,7 +36,7 @@ pub(crate) struct Plan {
     /// The session's id of the statement that it prepares, and its text.
     pub(crate) prepares: Option<(u32, Bytes)>,
     /// What that takes from its session.
-    pub(crate) takes: Vec<Cell>,
+    pub(crate) takes: Cow<'static, [Cell]>,
     /// It names a statement of COM_STMT_PREPARE that the session does not have.
     pub(crate) names_nothing: bool,
     pub(crate) resets: bool,

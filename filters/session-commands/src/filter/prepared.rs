@@ -1,16 +1,15 @@
 //! Statements of COM_STMT_PREPARE that take something of one connection alone.
 
-use super::SessionCommands;
+use super::{SessionCommands, kept_text};
 use crate::plan::{self, Plan};
-use bytes::Bytes;
 use chain::{Command, facts::Statement};
 use sql::session::{self, Cell};
 
 impl SessionCommands {
     /// What preparing a statement does. One that names a user variable of one connection is prepared
     /// there, and where the variable's type goes into it, it is a statement of that connection.
-    pub(super) fn prepares(&mut self, plan: &mut Plan, command: &Command) {
-        let text = Bytes::copy_from_slice(command.payload());
+    pub(super) fn prepares(&mut self, plan: &mut Plan, command: &mut Command) {
+        let text = kept_text(command);
         let dialect = command.fact::<Statement>().map(Statement::dialect).unwrap_or_default();
         let id = self.statements.next_id();
         plan.takes = session::prepared_with(Some(&text), dialect);

@@ -42,7 +42,7 @@ impl Later {
             let known = if whole { &mut self.set } else { &mut self.valued };
             known.insert(cell.clone());
         }
-        for read in &about.reads {
+        for read in about.reads.iter() {
             let keeps = |cell: &Cell| !is_read(cell, read);
             self.set.retain(keeps);
             self.valued.retain(keeps);

@@ -4,7 +4,7 @@ use crate::state::Gather;
 use bytes::Bytes;
 use chain::facts::{Expected, StateId, Witness};
 use sql::session::{Cell, Class};
-use std::{fmt, sync::Arc};
+use std::{borrow::Cow, fmt, sync::Arc};
 use wire::command::CommandCode;
 
 /// A session command that has succeeded, on its way into the log.
@@ -14,7 +14,7 @@ pub(crate) struct Entry {
     pub(crate) payload: Bytes,
     pub(crate) expected: Expected,
     pub(crate) class: Class,
-    pub(crate) reads: Vec<Cell>,
+    pub(crate) reads: Cow<'static, [Cell]>,
     pub(crate) writes: Vec<Cell>,
     /// Of what it writes.
     pub(crate) nulls: Vec<Nullable>,
@@ -32,7 +32,7 @@ pub(crate) struct Nullable {
 #[derive(Debug)]
 pub(super) struct About {
     pub(super) class: Class,
-    pub(super) reads: Vec<Cell>,
+    pub(super) reads: Cow<'static, [Cell]>,
     pub(super) writes: Vec<Cell>,
     pub(super) nulls: Vec<Nullable>,
     /// Of its command.
@@ -44,12 +44,13 @@ impl Entry {
     pub(crate) fn text(text: Bytes, class: Class, reads: Vec<Cell>, writes: Vec<Cell>) -> Self {
         let named = writes.iter().any(|cell| matches!(cell, Cell::Prepared(_)));
         let expected = if named { Expected::Anything } else { Expected::Success };
+        let reads = Cow::Owned(reads);
         Self { expected, reads, writes, ..Self::new(CommandCode::QUERY, text, class) }
     }
 
     /// One that reads and writes nothing and must succeed.
     pub(crate) fn new(code: CommandCode, payload: Bytes, class: Class) -> Self {
-        let (reads, writes, nulls) = (Vec::new(), Vec::new(), Vec::new());
+        let (reads, writes, nulls) = (Cow::Borrowed(&[][..]), Vec::new(), Vec::new());
         let expected = Expected::Success;
         Self { code, payload, expected, class, reads, writes, nulls, witness: None }
     }

@@ -34,7 +34,7 @@ pub(super) fn prepare(cursor: &mut Cursor<'_>, dialect: Dialect) -> Result<Step,
     let mut behind = cursor.clone();
     behind.next();
     let literal = Some(cursor.of(text)).filter(|_| text.kind == Kind::String && behind.at_end());
-    let mut reads = prepared_with(literal, dialect);
+    let mut reads = prepared_with(literal, dialect).into_owned();
     let mut class = Class::Environment;
     let source = match text.kind {
         Kind::String if behind.at_end() => {

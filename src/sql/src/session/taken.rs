@@ -7,9 +7,10 @@
 
 use super::{Cell, cell::folded, prepared::is_mariadb};
 use crate::Dialect;
+use std::borrow::Cow;
 
 /// What every statement takes.
-const ALWAYS: [Cell; 5] =
+static ALWAYS: [Cell; 5] =
     [Cell::Schema, Cell::CharsetClient, Cell::CollationConnection, Cell::SQL_MODE, Cell::Role];
 
 /// Variables of which MySQL remembers what they were, and what stands in texts that name one.
@@ -23,11 +24,11 @@ const REMEMBERED: [(&str, &[&str]); 4] = [
 /// The cells that a statement takes from its session when it is prepared; `text` is what is prepared,
 /// perhaps with quotes of a string in it, or `None` where that is not known. Rather too many than too
 /// few: what looks like a name in a string counts.
-pub fn prepared_with(text: Option<&[u8]>, dialect: Dialect) -> Vec<Cell> {
-    let mut cells = ALWAYS.to_vec();
+pub fn prepared_with(text: Option<&[u8]>, dialect: Dialect) -> Cow<'static, [Cell]> {
     if is_mariadb(dialect) {
-        return cells;
+        return Cow::Borrowed(&ALWAYS);
     }
+    let mut cells = Vec::new();
     for (name, signs) in REMEMBERED {
         if text.is_none_or(|text| signs.iter().any(|sign| contains(text, sign.as_bytes()))) {
             cells.push(Cell::System(name.into()));
@@ -37,7 +38,7 @@ pub fn prepared_with(text: Option<&[u8]>, dialect: Dialect) -> Vec<Cell> {
         Some(text) => cells.extend(named(text)),
         None => cells.push(Cell::AnyUser),
     }
-    cells
+    if cells.is_empty() { Cow::Borrowed(&ALWAYS) } else { [&ALWAYS[..], &cells].concat().into() }
 }
 
 /// The user variables that may be named in a text, wherever a string in it begins or ends.
