@@ -1,7 +1,7 @@
 //! What a statement may ask about the one before it, kept for when that one's connection is
 //! another session's.
 
-use super::pins::Doing;
+use super::{insert_id::InsertId, pins::Doing};
 use crate::backend::{ids::Rewrite, seat::Left};
 use chain::{
     Command, Error, Result,
@@ -15,7 +15,7 @@ use wire::command::CommandCode;
 #[derive(Debug, Default)]
 pub(super) struct Values {
     /// What LAST_INSERT_ID() says.
-    pub(super) insert_id: u64,
+    pub(super) insert_id: InsertId,
     row_count: Option<i64>,
     found_rows: Option<u64>,
     head: Lsn,
@@ -43,9 +43,6 @@ impl Values {
         }
         if doing.works {
             (self.row_count, self.found_rows) = (Some(left.row_count), left.found_rows);
-        }
-        if left.insert_id != 0 {
-            self.insert_id = left.insert_id;
         }
     }
 
@@ -89,7 +86,7 @@ impl Values {
     }
 }
 
-fn unknown() -> Error {
+pub(super) fn unknown() -> Error {
     let text = "the connection that knew what the last statement has left is another session's by \
                 now";
     Error::backend(text).with_code(code::FILTER, *b"HY000")
