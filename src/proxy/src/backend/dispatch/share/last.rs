@@ -12,7 +12,7 @@ use sql::{Count, CountFunction, Dialect, Needs, Verb};
 use wire::command::CommandCode;
 
 /// What the session's replies have said.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Values {
     /// What LAST_INSERT_ID() says.
     pub(super) insert_id: InsertId,
@@ -33,6 +33,14 @@ pub(super) fn needs(command: &Command) -> Needs {
 pub(super) fn asks(command: &Command) -> bool {
     let statement = |text: bytes::Bytes| sql::statement(&text, Dialect::default());
     command.sql().is_some_and(|text| statement(text).needs.last_used)
+}
+
+impl Default for Values {
+    /// What a connection says that has run nothing yet.
+    fn default() -> Self {
+        let insert_id = InsertId::default();
+        Self { insert_id, row_count: Some(0), found_rows: Some(0), head: 0 }
+    }
 }
 
 impl Values {
@@ -100,10 +108,11 @@ fn names_counts(text: &[u8]) -> bool {
 /// Puts an expression with this value in a place, filled up with blanks: the names of columns do not
 /// change their length. `None` if there is no room for it.
 fn put(place: &mut [u8], value: i64) -> Option<()> {
-    // No literal alone: servers name a column after its value then.
+    // No literal alone: servers name a column after its value then. And the calls have a sign.
     let value = match value {
-        ..0 => format!("-({}|0))", value.unsigned_abs()),
-        _ => format!("{value}|0)"),
+        ..0 => format!("0-{})", value.unsigned_abs()),
+        10_000_000.. => format!("{value}|0)"),
+        _ => format!("0+{value})"),
     };
     let at = place.len().checked_sub(value.len()).filter(|at| *at > 0)?;
     place.fill(b' ');
@@ -123,9 +132,10 @@ mod tests {
             put(&mut text, value)?;
             String::from_utf8(text).ok()
         };
-        assert_eq!(put("ROW_COUNT()", 3).as_deref(), Some("(      3|0)"));
-        assert_eq!(put("ROW_COUNT()", -1).as_deref(), Some("(   -(1|0))"));
-        assert_eq!(put("FOUND_ROWS( )", 1_234_567).as_deref(), Some("(  1234567|0)"));
+        assert_eq!(put("ROW_COUNT()", 3).as_deref(), Some("(      0+3)"));
+        assert_eq!(put("ROW_COUNT()", -1).as_deref(), Some("(      0-1)"));
+        assert_eq!(put("FOUND_ROWS( )", 1_234_567).as_deref(), Some("(  0+1234567)"));
+        assert_eq!(put("FOUND_ROWS()", 12_345_678).as_deref(), Some("(12345678|0)"));
         assert_eq!(put("ROW_COUNT()", 123_456_789), None);
     }
 }
