@@ -57,6 +57,7 @@ mod proxy_protocol;
 mod queries;
 mod ready;
 mod relay;
+mod refused_late;
 mod reload;
 mod rules;
 mod session_commands;
