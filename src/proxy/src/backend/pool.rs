@@ -113,7 +113,8 @@ impl Backend {
                 if !parked.is_alive() {
                     return Ok(None);
                 }
-                if !want.need.as_ref().is_some_and(|need| parked.is_for_owner(need)) && parked.owes()
+                if !want.need.as_ref().is_some_and(|need| parked.is_for_owner(need))
+                    && parked.owes()
                 {
                     // Whoever had it has nothing to wait for in the meantime.
                     return Ok(parked.told(want.session).await.map(Got::Parked));

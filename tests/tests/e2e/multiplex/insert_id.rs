@@ -195,7 +195,10 @@ fn asked_by_what_nobody_has_read(cluster: &Cluster) -> Result<()> {
     one.must("CREATE PROCEDURE ask() SELECT LAST_INSERT_ID()")?;
     one.must("INSERT INTO t (id, a) VALUES (9, 1)")?;
     one.must("INSERT INTO t (a) VALUES (2)")?;
-    for ask in ["CALL ask()", "EXECUTE unseen"] {
+    one.must(
+        "CREATE FUNCTION asks() RETURNS INT NOT DETERMINISTIC NO SQL RETURN LAST_INSERT_ID()",
+    )?;
+    for ask in ["SELECT asks()", "CALL ask()", "EXECUTE unseen"] {
         if ask == "EXECUTE unseen" {
             one.command(CommandCode::RESET_CONNECTION, b"")?;
             one.must("SELECT LAST_INSERT_ID(10)")?;

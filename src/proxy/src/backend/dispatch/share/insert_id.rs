@@ -125,8 +125,14 @@ fn sets(statement: &Statement) -> bool {
 /// Whether a command asks for the last insert id, or may do so.
 fn is_asked(command: &Command) -> bool {
     let Some(statement) = command.fact::<Statement>() else { return false };
-    let class = statement.get().class;
-    class == Class::Call || class == Class::Execute && command.fact::<Executed>().is_none()
+    let found = statement.get();
+    match found.class {
+        Class::Call => true,
+        Class::Execute => command.fact::<Executed>().is_none(),
+        // A function that is not known may.
+        Class::Write => found.verb == Verb::Select,
+        _ => false,
+    }
 }
 
 impl InsertId {
