@@ -19,6 +19,8 @@ const READ_ONLY: [u16; 2] = [1290, 1792];
 /// The same of an account that may not write, which a server says first that may.
 const DENIED: [&[u8]; 3] =
     [b"INSERT command denied", b"UPDATE command denied", b"DELETE command denied"];
+/// What becomes of either.
+const REFUSED: &[u8] = b"read only";
 /// What stands before a statement's id in errors, and in the warnings that show them.
 const IDS: [&[u8]; 2] = [b"nknown prepared statement handler (", b"The statement ("];
 
@@ -32,10 +34,11 @@ pub struct Said {
 }
 
 impl Said {
-    /// Whether a statement was refused that needs what is on two connections.
+    /// Whether a statement was refused that needs what is on two connections, or had to write on the
+    /// replica that has the session's variables.
     pub fn is_pinned_elsewhere(&self) -> bool {
         let [low, high] = PINNED_ELSEWHERE.to_le_bytes();
-        self.bytes.windows(3).any(|part| part == [0xFF, low, high])
+        self.bytes.windows(3).any(|part| part == [0xFF, low, high]) || self.bytes == REFUSED
     }
 }
 
@@ -222,7 +225,7 @@ fn masked(reply: Reply) -> Vec<u8> {
     let shows = |mark: &[u8]| reply.raw.windows(mark.len()).position(|part| part == mark);
     let denied = DENIED.iter().any(|verb| shows(verb).is_some());
     if denied || reply.error_code().is_some_and(|code| READ_ONLY.contains(&code)) {
-        return b"read only".to_vec();
+        return REFUSED.to_vec();
     }
     let Some(at) = IDS.iter().find_map(|mark| shows(mark).map(|at| at + mark.len())) else {
         return without_traces(reply.raw);

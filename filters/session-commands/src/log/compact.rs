@@ -11,6 +11,8 @@ struct Later {
     set: BTreeSet<Cell>,
     /// They set its value, but perhaps not its type.
     valued: BTreeSet<Cell>,
+    /// They make it, if it was not there.
+    touched: BTreeSet<Cell>,
 }
 
 impl Log {
@@ -33,7 +35,10 @@ impl Later {
         let is_null = |cell: &Cell| about.null(cell) == Some(true);
         let hidden =
             |cell: &Cell| self.set.contains(cell) || self.valued.contains(cell) && is_null(cell);
-        !about.writes.is_empty() && about.writes.iter().all(hidden)
+        let made = |cell: &Cell| self.set.contains(cell) || self.touched.contains(cell);
+        !about.writes.is_empty()
+            && about.writes.iter().all(hidden)
+            && about.touches.iter().all(made)
     }
 
     fn add(&mut self, about: &About) {
@@ -46,7 +51,10 @@ impl Later {
             let keeps = |cell: &Cell| !is_read(cell, read);
             self.set.retain(keeps);
             self.valued.retain(keeps);
+            self.touched.retain(keeps);
         }
+        // That it asks whether a variable is there, when it makes it, is of no account.
+        self.touched.extend(about.touches.iter().cloned());
     }
 }
 

@@ -18,6 +18,8 @@ pub(crate) struct Entry {
     pub(crate) writes: Vec<Cell>,
     /// Of what it writes.
     pub(crate) nulls: Vec<Nullable>,
+    /// User variables that it makes, without a value: what it prepares sets them.
+    pub(crate) touches: Vec<Cell>,
     pub(crate) witness: Option<Arc<dyn Witness>>,
 }
 
@@ -35,6 +37,7 @@ pub(super) struct About {
     pub(super) reads: Cow<'static, [Cell]>,
     pub(super) writes: Vec<Cell>,
     pub(super) nulls: Vec<Nullable>,
+    pub(super) touches: Vec<Cell>,
     /// Of its command.
     pub(super) digest: StateId,
 }
@@ -52,7 +55,8 @@ impl Entry {
     pub(crate) fn new(code: CommandCode, payload: Bytes, class: Class) -> Self {
         let (reads, writes, nulls) = (Cow::Borrowed(&[][..]), Vec::new(), Vec::new());
         let expected = Expected::Success;
-        Self { code, payload, expected, class, reads, writes, nulls, witness: None }
+        let touches = Vec::new();
+        Self { code, payload, expected, class, reads, writes, nulls, touches, witness: None }
     }
 
     fn digest(&self) -> StateId {
@@ -65,8 +69,8 @@ impl Entry {
 
 impl About {
     pub(super) fn of(entry: &Entry) -> Self {
-        let Entry { class, reads, writes, nulls, .. } = entry.clone();
-        Self { class, reads, writes, nulls, digest: entry.digest() }
+        let Entry { class, reads, writes, nulls, touches, .. } = entry.clone();
+        Self { class, reads, writes, nulls, touches, digest: entry.digest() }
     }
 
     /// Whether it makes a user variable NULL: `Some(false)` where it may.

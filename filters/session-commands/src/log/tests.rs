@@ -223,6 +223,11 @@ fn null_is_of_the_type_that_the_variable_had() {
     let divides = "PREPARE q FROM 'SELECT 1/3'";
     let precision = ["SET div_precision_increment = 4", "SET div_precision_increment = 8"];
     assert_eq!(left(&[precision[0], divides, precision[1]]), [precision[0], divides, precision[1]]);
+    // What is prepared makes the variables that it sets.
+    let (makes, other) = ("PREPARE q FROM 'SET @d = 1'", "PREPARE q FROM 'SELECT 1'");
+    assert_eq!(left(&[makes, other]), [makes, other]);
+    assert_eq!(left(&[makes, makes, makes]), [makes]);
+    assert_eq!(left(&[makes, other, "SET @d = 1"]), [other, "SET @d = 1"]);
     let from_variable = "PREPARE p FROM @q";
     let known = ["SET @q = 'SELECT 1'", from_variable].repeat(2);
     assert_eq!(left(&known), known[2..]);

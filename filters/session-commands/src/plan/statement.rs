@@ -76,7 +76,14 @@ impl Plan {
                 Action::Execute { .. } => self.execute(&one, dialect),
                 Action::Prepare { name, source } => {
                     self.prepare(step, &text[name.clone()], source, text);
+                    let at = self.entries.len();
                     self.replayed(&one);
+                    if let Some(entry) = self.entries.get_mut(at)
+                        && let Source::Literal(span) = source
+                    {
+                        let prepared = literal(&text[span.clone()]).unwrap_or_default();
+                        entry.touches = variables_set(prepared, dialect);
+                    }
                 }
                 Action::Deallocate { .. } => {
                     self.texts.extend(step.writes.iter().map(|cell| (cell.clone(), None)));
@@ -264,6 +271,13 @@ struct One<'a> {
     /// What to log of it: the text as it came, or its part of it. `None` if that cannot be cut out.
     alone: Option<&'a [u8]>,
     known: &'a Known<'a>,
+}
+
+/// The user variables that a text sets: servers make them when they prepare it.
+fn variables_set(text: &[u8], dialect: Dialect) -> Vec<Cell> {
+    let found = session_command(text, dialect);
+    let writes = found.steps().iter().flat_map(|step| step.writes.iter());
+    writes.filter(|cell| matches!(cell, Cell::User(_))).cloned().collect()
 }
 
 /// What is in a string, if it can be read without knowing how it is quoted.

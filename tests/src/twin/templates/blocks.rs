@@ -71,7 +71,7 @@ pub const BLOCKS: &[&[&str]] = &[
         "SELECT {r} @@warning_count, @@error_count",
     ],
     &["SELECT {r} id FROM twin_a.fixed WHERE id <= {i}", "SELECT {r} FOUND_ROWS()"],
-    &["SELECT {r} id FROM twin_a.fixed WHERE id <= {i}", "SET @{v} = FOUND_ROWS()"],
+    &["SELECT {r} id FROM twin_a.fixed WHERE id <= {i}", "ma:SET @{v} = FOUND_ROWS()"],
     &["SET NAMES utf8mb4", "SET autocommit=1", "SET time_zone = '+01:00'", "SELECT {r} 1"],
     &[
         "USE twin_b",
