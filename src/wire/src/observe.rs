@@ -19,7 +19,9 @@ pub(crate) use heads::Commands;
 pub use texts::{KEPT_PREPARED, KEPT_WAITING, Text};
 
 use crate::{
-    Capabilities, CommandCode, ReplyScanner, Scan, Status, command::statement::statement_id, err, ok,
+    Capabilities, CommandCode, ReplyScanner, Scan, Status,
+    command::statement::statement_id,
+    err, ok,
     reply::{ErrHead, ReplyEnd},
 };
 use heads::{Head, Heads};

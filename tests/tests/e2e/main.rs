@@ -34,6 +34,7 @@ mod forward;
 mod forward_hops;
 mod forward_observed;
 mod forward_replica;
+mod forward_told;
 mod frames;
 mod graceful;
 mod half_open;

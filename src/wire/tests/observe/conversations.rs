@@ -165,7 +165,10 @@ fn what_cannot_be_followed_is_given_up_for_good() {
     let talks: [(Vec<Said>, &str); 5] = [
         (vec![answers(&[OK]), after()], "silent"),
         (vec![ping(), answers(&[b"what?"]), after()], "PING PING@0=nothing silent"),
-        (vec![asks(CommandCode::QUERY, b"SELECT 1"), out_of_order, after()], "QUERY QUERY@0=nothing silent"),
+        (
+            vec![asks(CommandCode::QUERY, b"SELECT 1"), out_of_order, after()],
+            "QUERY QUERY@0=nothing silent",
+        ),
         (vec![Said::Client(packet(0, b"")), after()], "silent"),
         (vec![ping(), answers(&[OK, OK]), after()], "PING PING@0=ok silent"),
     ];

@@ -81,10 +81,8 @@ fn a_statement_keeps_its_text_until_it_is_closed() {
 /// MariaDB's id for what was prepared last, sent before that has been answered.
 #[test]
 fn the_statement_that_was_prepared_last_has_a_name_of_its_own() {
-    let all = [
-        packet(0, b"\x16DO ?"),
-        packet(0, &[EXECUTE.0, 0xFF, 0xFF, 0xFF, 0xFF, 0, 1, 0, 0, 0]),
-    ];
+    let all =
+        [packet(0, b"\x16DO ?"), packet(0, &[EXECUTE.0, 0xFF, 0xFF, 0xFF, 0xFF, 0, 1, 0, 0, 0])];
     must_see(
         99,
         &[
@@ -191,8 +189,7 @@ fn a_reply_s_size_and_its_beginning_are_told() {
 #[test]
 fn at_the_end_what_was_not_answered_is_told() {
     let mut observer = Observer::new(Capabilities::PROTOCOL_41).keeping_texts(99);
-    let talk =
-        [asks(CommandCode::QUERY, b"DO 1"), asks(CommandCode::PING, b""), answers(&[OK])];
+    let talk = [asks(CommandCode::QUERY, b"DO 1"), asks(CommandCode::PING, b""), answers(&[OK])];
     let mut words = seen_by(&mut observer, &talk, 3);
     observer.end(|event| add(&mut words, event));
     assert_eq!(words, "QUERY PING QUERY[DO 1]@0=ok PING@1=nothing");
