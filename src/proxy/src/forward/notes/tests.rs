@@ -153,7 +153,7 @@ async fn what_finds_no_room_is_not_waited_for() {
 async fn without_the_name_of_its_user_nothing_is_noted_of_a_session() {
     let mut bed = Bed::new();
     // So much waits that its name is not kept.
-    for len in [TEXT, TEXT, TEXT, TEXT - 200] {
+    for len in [TEXT, TEXT, TEXT, TEXT - 300] {
         bed.asks(&[&b"\x03DO 1 /* "[..], &vec![b'x'; len]].concat()[..len]);
     }
     bed.asks(&[&b"\x11other\0"[..], &[b'x'; 200]].concat());
