@@ -33,6 +33,7 @@ mod faults;
 mod forward;
 mod forward_hops;
 mod forward_observed;
+mod forward_places;
 mod forward_replica;
 mod forward_told;
 mod frames;
