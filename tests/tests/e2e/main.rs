@@ -58,6 +58,7 @@ mod prepared;
 mod proxy_protocol;
 mod queries;
 mod ready;
+mod refused_late;
 mod relay;
 mod reload;
 mod rules;

@@ -37,9 +37,12 @@ pub(crate) struct Predicting {
     memory: Arc<Memory>,
     me: Arc<Me>,
     /// Something else than session commands was executed since autocommit is off.
-    worked: bool,
+    pub(crate) worked: bool,
     /// The answer to the login, until a server was asked anything.
     login: Option<Arc<Evidence>>,
+    began: Instant,
+    /// A server has answered: it has accepted the account.
+    accepted: bool,
 }
 
 /// A command whose reply may be known, or is to be noted.
@@ -65,7 +68,14 @@ enum Kind {
 
 impl Predicting {
     pub(crate) fn new(memory: Arc<Memory>) -> Self {
-        Self { memory, me: Arc::new(Me::default()), worked: false, login: None }
+        let (me, began) = (Arc::new(Me::default()), Instant::now());
+        Self { memory, me, worked: false, login: None, began, accepted: false }
+    }
+
+    /// Whether a server has to accept the account before anything more is answered from memory.
+    fn is_overdue(&self, now: Instant) -> bool {
+        let limit = self.memory.settings.require_backend_auth_within;
+        !self.accepted && limit.is_some_and(|limit| now - self.began >= limit)
     }
 
     /// Whether the command's reply is of interest. `tied`: the session is, to its connection.
@@ -93,7 +103,8 @@ impl Predicting {
         let state = kind.state(command, plan, log)?;
         let prepares = kind == Kind::Prepare;
         let constant = kind == Kind::Constant;
-        let stamp = self.memory.epochs.stamp(constant, servers(session));
+        let departures = session.topology.departures();
+        let stamp = self.memory.epochs.stamp(constant, departures, servers(session));
         let subject = Subject {
             base: base(command, kind, state),
             account: account(session),
@@ -113,13 +124,20 @@ impl Predicting {
         Some(Asked { evidence: Arc::new(evidence), profiles })
     }
 
+    /// Whether so many answers were wrong that there are no more for the session.
+    pub(crate) fn was_wrong_too_often(&self) -> bool {
+        self.me.mismatches.load(Relaxed) >= PATIENCE
+    }
+
     /// The reply from memory, if there is one: all versions of servers that the session may meet
     /// are known to give the same.
     pub(crate) fn answer(&mut self, command: &Command, asked: &Asked) -> Option<Arc<Template>> {
-        let Self { memory, me, .. } = self;
-        let now = Instant::now();
+        let (memory, now) = (&self.memory, Instant::now());
+        if self.was_wrong_too_often() || self.is_overdue(now) {
+            return None;
+        }
         let off = |profile: &NonZeroU64| memory.breaker.is_off(Some(*profile), now);
-        if me.mismatches.load(Relaxed) >= PATIENCE || asked.profiles.iter().any(off) {
+        if asked.profiles.iter().any(off) {
             return None;
         }
         let Subject { stamp, .. } = asked.evidence.subject;
@@ -178,6 +196,7 @@ impl Predicting {
     /// Finds out whether the login was rightly answered from memory: a server was asked, and
     /// answered, or could not be.
     fn met(&mut self, outcome: Result<&Reply, &Error>) {
+        self.accepted |= outcome.is_ok_and(|reply| reply.fact::<ServedBy>().is_some());
         let Some(login) = &self.login else { return };
         match outcome {
             Ok(reply) if reply.fact::<ServedBy>().is_none() => {}
@@ -284,7 +303,7 @@ fn shapes_reply(cell: &Cell) -> bool {
 
 /// What the reply depends on, but for the version of the server that gives it. Attributes of a query
 /// are left out: functions alone read them.
-fn base(command: &Command, kind: Kind, state: StateId) -> Gather {
+fn base(command: &Command, kind: Kind, state: StateId) -> StateId {
     let session = command.session();
     let mut gather = Gather::new(3);
     let autocommit = session.status().contains(Status::AUTOCOMMIT);
@@ -302,7 +321,7 @@ fn base(command: &Command, kind: Kind, state: StateId) -> Gather {
     gather.add(&session.collation.to_le_bytes());
     gather.add(&session.hostgroup.0.to_le_bytes());
     gather.add_state(state);
-    gather
+    gather.finish()
 }
 
 fn account(session: &Session) -> u64 {
