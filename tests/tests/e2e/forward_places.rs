@@ -2,12 +2,12 @@
 
 use crate::forward::{count, is_forwarded, on_go, one, with_rules};
 use anyhow::{Result, ensure};
-use e2e::{Cluster, Proxy, Setup, wait};
+use e2e::{Client, Cluster, Login, Proxy, Setup, Vendor, wait};
 use wire::CommandCode;
 
 on_both_vendors!(
     in_a_transaction_the_transaction_wins,
-    a_wrong_password_leaves_the_session_in_its_chain,
+    a_refused_login_leaves_the_session_in_its_chain,
     only_the_server_it_is_on_counts,
     a_mirrors_copy_switches_nothing,
     a_change_of_user_without_attributes,
@@ -39,18 +39,41 @@ fn in_a_transaction_the_transaction_wins(cluster: &Cluster) -> Result<()> {
     client.quit()
 }
 
-fn a_wrong_password_leaves_the_session_in_its_chain(cluster: &Cluster) -> Result<()> {
-    // The proxy lets it in, and the server does not know it.
-    let proxy =
-        with_rules(cluster, &on_go()).user("nobody_there", "a password that nobody has").start()?;
-    let mut client =
-        proxy.connect(&e2e::Login::new("nobody_there", "a password that nobody has"))?;
-    for _ in 0..2 {
-        let refused = client.query("SELECT 'go'")?;
-        ensure!(refused.error_code() == Some(1045), "{:?}", refused.error());
-    }
-    ensure!(switches(&proxy)? == 0);
-    client.quit()
+fn a_refused_login_leaves_the_session_in_its_chain(cluster: &Cluster) -> Result<()> {
+    let name = format!("e2e_places_{}", std::process::id());
+    let rules = format!(
+        "{{ rule_id = 1, match_pattern = \"^SELECT 'go'\", destination_hostgroup = 1, {SWITCH} }}"
+    );
+    let proxy = with_rules(cluster, &rules).user(&name, "pw").start()?;
+    let login = Login::new(&name, "pw").tls();
+    cluster.direct()?.must(&format!("CREATE USER {name} IDENTIFIED BY 'pw'"))?;
+    let outcome = || -> Result<()> {
+        let mut client = Client::connect(&proxy.address, &login)?;
+        client.must("SET @mine = 7")?;
+        cluster.direct()?.must(&format!("ALTER USER {name} ACCOUNT LOCK"))?;
+        let locked = if cluster.vendor == Vendor::MariaDb { 4151 } else { 3118 };
+        for address in &cluster.addresses[1..] {
+            wait::until("the lock on each replica", || {
+                let refused = Client::connect(address, &login).err();
+                let code = format!("ERR {locked}");
+                Ok(refused.filter(|error| error.to_string().starts_with(&code)))
+            })?;
+        }
+        for _ in 0..2 {
+            let refused = client.query("SELECT 'go'")?;
+            ensure!(refused.error_code() == Some(locked), "{:?}", refused.error());
+            ensure!(!is_forwarded(&mut client)? && one(&mut client, "SELECT @mine")? == "7");
+        }
+        ensure!(switches(&proxy)? == 0);
+        cluster.direct()?.must(&format!("ALTER USER {name} ACCOUNT UNLOCK"))?;
+        wait::until("the switch", || {
+            Ok(client.query("SELECT 'go'")?.error().is_none().then_some(()))
+        })?;
+        ensure!(is_forwarded(&mut client)?);
+        client.quit()
+    }();
+    cluster.direct()?.must(&format!("DROP USER {name}"))?;
+    outcome
 }
 
 fn only_the_server_it_is_on_counts(cluster: &Cluster) -> Result<()> {
