@@ -364,7 +364,7 @@ impl SessionCommands {
         if let Some(tied) = self.tied(plan) {
             command.note(tied);
         }
-        if let Some(news) = self.from_memory() {
+        if let Some(news) = self.memory_news() {
             command.note(news);
         }
         this

@@ -36,7 +36,7 @@ impl SessionCommands {
     }
 
     /// What is not known yet of whether the session gets answers from memory.
-    pub(super) fn from_memory(&mut self) -> Option<FromMemory> {
+    pub(super) fn memory_news(&mut self) -> Option<FromMemory> {
         let predicting = self.predicting.as_ref()?;
         let off = match () {
             () if predicting.was_wrong_too_often() => Some("too many answers were wrong"),
