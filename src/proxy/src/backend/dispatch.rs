@@ -95,6 +95,8 @@ pub(super) struct Held {
     pub(super) ids: Ids,
     /// What state it has that no other connection can be given.
     tied: Option<&'static str>,
+    /// But the log can give it to another connection.
+    again: bool,
     /// Where the log ended that it was sent last.
     head: Lsn,
     /// It has run nothing for the session yet.
@@ -254,7 +256,9 @@ impl State {
             one.ids.lease.head.store(one.head, Relaxed);
             *last = Some(one.target.server.id);
             match command.fact::<Tied>() {
-                Some(Tied { by: by @ Some(_), .. }) => one.tied = *by,
+                Some(Tied { by: by @ Some(_), again, .. }) => {
+                    (one.tied, one.again) = (*by, *again);
+                }
                 Some(Tied { by: None, .. }) => held.iter_mut().for_each(|held| held.tied = None),
                 None => {}
             }

@@ -55,8 +55,8 @@ impl State {
         let shared = self.sharing.as_ref().map(|_| share::Shared::of(&link));
         let attached = Some(InUse::connection(target.server.clone()));
         let stack = self.shared.chain.backend(Connection::stack(link));
-        let (tied, head, fresh) = (None, 0, true);
-        self.held.push(Held { target, stack, ids, tied, head, fresh, shared, attached });
+        let (tied, again, head, fresh) = (None, false, 0, true);
+        self.held.push(Held { target, stack, ids, tied, again, head, fresh, shared, attached });
         self.me.entry.attach(lease)
     }
 }
