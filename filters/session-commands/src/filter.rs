@@ -18,7 +18,7 @@ use chain::{
     Command, Error, Filter, Frame, Next, Reply, Result, Session,
     command::Asker,
     error::code,
-    facts::{Executed, Fresh, Pin, ServedBy, SessionLog, Statement, Target, This, Tied},
+    facts::{Executed, Fresh, Pin, Predicted, ServedBy, SessionLog, Statement, Target, This, Tied},
 };
 use sql::{
     Class,
@@ -103,7 +103,7 @@ impl Filter for SessionCommands {
         let asked = self.asks(&command, &mut plan);
         if let Some(reply) = self.answer(&command, &mut plan, asked.as_ref()) {
             self.propagate_alone(&command, next).await;
-            return Ok(reply);
+            return Ok(reply.with(Predicted));
         }
         let writes = self.pin(&mut command, &plan)?;
         let this = self.note(&mut command, &plan);

@@ -27,7 +27,7 @@ mod tally;
 
 use crate::{
     config::{self, Account},
-    metrics::ServerMetrics,
+    metrics::{Place, ServerMetrics},
     tls::TlsError,
 };
 use arc_swap::ArcSwapOption;
@@ -143,6 +143,8 @@ impl Backend {
         if self.greeted.load().as_ref().is_none_or(|known| **known != greeting) {
             tracing::info!(server = %self.server.name, version = greeting.version(), "greeted");
             self.server.profile.set(&greeting.version());
+            let (address, port) = self.address();
+            self.metrics.is_at(Place { is_mariadb: greeting.is_mariadb(), address, port });
             self.greeted.store(Some(Arc::new(greeting)));
         }
     }
