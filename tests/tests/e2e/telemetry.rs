@@ -46,15 +46,6 @@ fn hex(id: &[u8]) -> String {
     id.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Every port on which the proxy says something, and its log.
-fn all_answers(proxy: &Proxy) -> Result<String> {
-    let mut all = proxy.log();
-    for path in ["/metrics", "/status", "/servers"] {
-        all += &proxy.get(path)?;
-    }
-    Ok(all)
-}
-
 /// Ends the proxy, so that all has been told.
 fn end(mut proxy: Proxy, client: Client) -> Result<Proxy> {
     client.quit()?;
