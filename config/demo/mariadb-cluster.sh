@@ -145,7 +145,8 @@ up)
     certs & cpid=$!
     for n in $NODES; do conf "$n"; done
     users > "$DIR/users.sql"
-    mariadb-install-db --no-defaults ${AS_ROOT:+--user=root} --datadir="$DIR/n1/data" --plugin-dir="$PLUGINS" \
+    # a tmpdir of its own: a server that starts removes the temporary tables it finds in its tmpdir, whose they are
+    mariadb-install-db --no-defaults ${AS_ROOT:+--user=root} --datadir="$DIR/n1/data" --tmpdir="$DIR/n1" --plugin-dir="$PLUGINS" \
       --auth-root-authentication-method=normal --skip-test-db --skip-name-resolve --force --extra-file="$DIR/users.sql" \
       --innodb-flush-method=nosync --innodb-log-file-size=32M --innodb-buffer-pool-size=48M --innodb-doublewrite=0 \
       --innodb-flush-log-at-trx-commit=0 --sync-frm=0 >"$DIR/install.log" 2>&1 ||
