@@ -19,6 +19,8 @@ class Proxy:
     default = True
     # HOST:PORT of what tells its metrics, once it is started.
     admin = None
+    # Measured only in rows that name it.
+    special = False
     # What its version is asked with, and what of the answer is told.
     asks, tells = ["--version"], r"\d+\.\d+[\w.~+-]*"
 
@@ -155,6 +157,7 @@ class Towpath(Proxy):
     session = '{ use = "parse" }, { use = "route" }'
     # More of [admin], and more tables.
     watching, telemetry = "", ""
+    backend = ""
 
     def find(self):
         return self.tools.built("towpath")
@@ -188,9 +191,10 @@ max_connections = %d
 %s
 [chain.main]
 session = [%s]
+backend = [%s]
 %s
 """ % (self.admin, self.watching, self.tools.sessions, port, listener, server.user, server.password, server.address, self.tools.sessions, server_tls,
-       self.session, self.telemetry))]
+       self.session, self.backend, self.telemetry))]
 
 
 class TowpathTold(Towpath):
@@ -228,6 +232,14 @@ class TowpathMetrics(TowpathTold):
 
 class TowpathDigests(Towpath):
     name, title, default, watching = "towpath-digests", "Towpath, digests counted", False, "digests = 5000"
+
+
+class TowpathPredict(Towpath):
+    """Session commands are answered from memory."""
+
+    name, title, special = "towpath-predict", "Towpath, predictions", True
+    session = '{ use = "parse" }, { use = "session-commands", mode = "predict" }, { use = "route" }'
+    backend = '{ use = "catch-up" }'
 
 
 class TowpathFastForward(Towpath):
@@ -292,7 +304,7 @@ port=%d
 
 
 TOLD = [TowpathUnsampled, TowpathSampled, TowpathTraced, TowpathMetrics, TowpathDigests]
-ALL = [Direct, Copy, HaProxy, Router, Towpath, TowpathFastForward] + TOLD + [ProxySql, MaxScale]
+ALL = [Direct, Copy, HaProxy, Router, Towpath, TowpathFastForward, TowpathPredict] + TOLD + [ProxySql, MaxScale]
 TITLES = {proxy.name: proxy.title for proxy in ALL}
 
 
