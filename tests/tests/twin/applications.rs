@@ -62,7 +62,7 @@ fn applications_start_as_directly_and_stay_free(vendor: Vendor) -> Result<()> {
     let mut bed = Bed::start(vendor)?;
     let proxies: Vec<(String, Proxy)> = modes::all()
         .into_iter()
-        .filter(|mode| mode.split)
+        .filter(|mode| mode.split && !mode.shares)
         .map(|mode| Ok((mode.name, bed.proxy(&mode.chain)?)))
         .collect::<Result<_>>()?;
     for (name, text) in APPLICATIONS {

@@ -114,6 +114,8 @@ pub(super) struct Held {
     pub(super) ids: Ids,
     /// What state it has that no other connection can be given.
     tied: Option<&'static str>,
+    /// But the log can give it to another connection.
+    again: bool,
     /// Where the log ended that it was sent last.
     head: Lsn,
     /// It has run nothing for the session yet.
@@ -273,7 +275,9 @@ impl State {
             one.ids.lease.head.store(one.head, Relaxed);
             *last = Some(one.target.server.id);
             match command.fact::<Tied>() {
-                Some(Tied { by: by @ Some(_), .. }) => one.tied = *by,
+                Some(Tied { by: by @ Some(_), again, .. }) => {
+                    (one.tied, one.again) = (*by, *again);
+                }
                 Some(Tied { by: None, .. }) => held.iter_mut().for_each(|held| held.tied = None),
                 None => {}
             }
@@ -408,8 +412,8 @@ impl State {
         let shared = self.sharing.as_ref().map(|_| share::Shared::of(&link));
         let attached = Some(InUse::connection(target.server.clone()));
         let stack = self.shared.chain.backend(Connection::stack(link));
-        let (tied, head, fresh) = (None, 0, true);
-        self.held.push(Held { target, stack, ids, tied, head, fresh, shared, attached });
+        let (tied, again, head, fresh) = (None, false, 0, true);
+        self.held.push(Held { target, stack, ids, tied, again, head, fresh, shared, attached });
         self.me.entry.attach(lease)
     }
 }
