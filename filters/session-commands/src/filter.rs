@@ -13,7 +13,7 @@ use crate::{
     Config,
     log::{Entry, Log, MULTI_STATEMENTS},
     plan::{Known, Plan},
-    predict::{Memory, Predicting},
+    predict::{Evidence, Memory, Predicting},
     statements::Statements,
     ties::{Cause, Change, Ties},
 };
@@ -53,6 +53,8 @@ pub(crate) struct SessionCommands {
     local_at: Option<Target>,
     /// Statements that are prepared under names; `None` if the text is not known.
     texts: HashMap<Cell, Option<Bytes>>,
+    /// What servers say of those whose PREPARE was answered from memory.
+    assumed_texts: HashMap<Cell, Arc<Evidence>>,
     /// Where the last command ran, and the last that may have written.
     last: Option<Target>,
     last_write: Option<Target>,
@@ -121,9 +123,14 @@ impl Filter for SessionCommands {
         if let Some(order) = self.propagates(&plan, this) {
             command.note(order);
         }
+        let named = self.assumed_text(&command);
         let reply = match &mut self.predicting {
             Some(predicting) => predicting.run(command, asked, next).await?,
             None => next.run(command).await?,
+        };
+        let reply = match named {
+            Some(named) => assumed::refused(reply, named),
+            None => reply,
         };
         let target = reply.fact().map(|ServedBy(target)| target);
         if let Some(target) = target {
@@ -183,6 +190,7 @@ impl SessionCommands {
             local: Vec::new(),
             local_at: None,
             texts: HashMap::new(),
+            assumed_texts: HashMap::new(),
             last: None,
             last_write: None,
             last_write_lost: false,
@@ -303,7 +311,7 @@ impl SessionCommands {
         if let Some(tied) = self.tied(plan) {
             command.note(tied);
         }
-        if let Some(news) = self.from_memory() {
+        if let Some(news) = self.memory_news() {
             command.note(news);
         }
         this

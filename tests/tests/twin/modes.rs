@@ -67,6 +67,11 @@ pub(crate) fn split(settings: &str) -> String {
     chain("", settings, route)
 }
 
+/// Reads go to replicas, and sessions share their connections.
+pub(crate) fn shared(settings: &str) -> String {
+    split(settings).replacen('\n', "\nmultiplex = true\n", 1)
+}
+
 /// Reads go to replicas; session commands are answered by the primary.
 pub(crate) fn from_primary(settings: &str) -> String {
     let route = "{ use = 'route', policy = 'read-write-split', primary = 0, replicas = 1, \

@@ -111,6 +111,7 @@ impl SessionCommands {
         }
         for (cell, text) in &plan.texts {
             self.texts.insert(cell.clone(), text.clone());
+            self.assumed_texts.remove(cell);
         }
         self.log.lose(&plan.unlogged);
         for cell in &plan.local {
@@ -165,6 +166,7 @@ impl SessionCommands {
     fn failed(&mut self, plan: &Plan) {
         for (cell, text) in &plan.fragile {
             self.texts.remove(cell);
+            self.assumed_texts.remove(cell);
             if self.log.sets(cell) {
                 let lsn = self.log.reserve();
                 let (reads, writes) = (Vec::new(), vec![cell.clone()]);
@@ -182,6 +184,7 @@ impl SessionCommands {
         self.local.clear();
         self.local_at = None;
         self.texts.clear();
+        self.assumed_texts.clear();
         (self.last_write, self.last_write_lost) = (None, false);
         self.schema = Some(session.current_schema.clone());
         let Some(This { lsn, .. }) = this else { return };

@@ -60,6 +60,8 @@ pub(super) struct Want<'a> {
     pub(super) enters: bool,
     /// What the session takes of others; `None` if it shares nothing.
     pub(super) need: Option<Need>,
+    /// The server is told connection attributes.
+    pub(super) told: bool,
 }
 
 impl Backend {
@@ -71,9 +73,10 @@ impl Backend {
         want: &Want<'_>,
         deadline: Instant,
     ) -> Result<Got, ConnectError> {
-        let Want { session, account, enters, .. } = *want;
+        let Want { session, account, enters, told, .. } = *want;
         let schema = session.schema.as_ref().filter(|_| !enters);
-        let (key, attributes) = (Key::of(session, account, self), attributes(session));
+        let key = Key::of(session, account, self, told);
+        let attributes = if told { attributes(session) } else { Attributes::default() };
         loop {
             let ticket = match self.take(&key, want, &attributes) {
                 Ok(got) => match self.refresh(got, want, &attributes, schema).await? {

@@ -37,7 +37,10 @@ pub(super) struct Record {
     pub(super) target: Option<Target>,
     pub(super) sticky: Option<StickyMode>,
     pub(super) pin: Option<&'static str>,
+    /// The session leaves its chain with it.
     pub(super) fast_forward: bool,
+    /// The session had left its chain.
+    pub(super) forwarded: bool,
     /// It was answered from memory.
     pub(super) predicted: bool,
     pub(super) checkouts: Vec<Checkout>,
@@ -108,6 +111,7 @@ impl Trail {
             sticky: None,
             pin: None,
             fast_forward: false,
+            forwarded: false,
             predicted: false,
             checkouts: Vec::new(),
             exchanges: Vec::new(),

@@ -14,7 +14,7 @@ use crate::{
 use chain::{
     Command, Error, Hostgroup, Result, Server, Session,
     error::code,
-    facts::{Affinity, SessionLog, StickyMode, Target},
+    facts::{Affinity, Fact, FastForward, SessionLog, StickyMode, Target},
     topology::ServerState,
 };
 use smallvec::SmallVec;
@@ -23,6 +23,7 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
+use wire::capability::Capabilities;
 
 /// Servers that are tried, in that order.
 pub(in crate::backend) type Candidates<'a> = SmallVec<[&'a Arc<Server>; 8]>;
@@ -79,6 +80,9 @@ impl State {
         let started = Instant::now();
         let (until, room_until) = (started + wanted.patience, started + wanted.budget);
         let need = self.need(command, enters);
+        // A session that may be forwarded says COM_CHANGE_USER in the form that its client knows.
+        let told = session.capabilities.contains(Capabilities::CONNECT_ATTRS)
+            || !self.shared.chain.gives(FastForward::NAME);
         let (backends, account) = (&*self.shared.backends, &self.me.entry.account());
         let mut failures = Vec::new();
         loop {
@@ -97,6 +101,7 @@ impl State {
                 account,
                 enters,
                 need: need.clone(),
+                told,
                 until: room_until,
             };
             let candidates = wanted.candidates(&session, health.is_monitored());
@@ -143,6 +148,8 @@ struct Search<'a> {
     enters: bool,
     /// What it takes of other sessions.
     need: Option<Need>,
+    /// The server is told connection attributes.
+    told: bool,
     /// Until when a full server is waited for.
     until: Instant,
 }
@@ -202,7 +209,7 @@ impl Search<'_> {
             return Attempt::Failed("unknown".into());
         };
         let (session, account, enters) = (self.session, self.account, self.enters);
-        let want = Want { session, account, enters, need: self.need.clone() };
+        let want = Want { session, account, enters, need: self.need.clone(), told: self.told };
         let mut attach = pin!(backend.attach(&want, until));
         let attached = loop {
             let health = self.backends.health();

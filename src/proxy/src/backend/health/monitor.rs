@@ -10,6 +10,7 @@ use crate::{
         Backend, Backends, Key,
         connect::{self, ConnectError},
         link::Link,
+        tells_attributes,
     },
     buffer::poll_chunk,
     config::{Account, Monitor, MonitorTable},
@@ -191,7 +192,7 @@ impl Watch {
     async fn connect(&self) -> Result<Link, ConnectError> {
         let key = Key {
             user: self.account.user.clone(),
-            capabilities: Capabilities::LONG_PASSWORD,
+            capabilities: Capabilities::LONG_PASSWORD | tells_attributes(true),
             collation: COLLATION,
             client: None,
         };
