@@ -2,18 +2,17 @@
 
 mod again;
 mod attach;
+mod open;
 mod propagate;
 pub(super) mod share;
+mod told;
 
 use super::{
-    Backends,
-    connection::Connection,
-    deadline,
+    Backends, deadline,
     ids::{self, Ids},
     link::Link,
     mirror::Mirrors,
-    pool::Got,
-    sessions::{Killed, Lease, Registered, Sessions},
+    sessions::{Killed, Registered, Sessions},
 };
 use crate::{
     config::{self, Account},
@@ -41,11 +40,11 @@ use std::{
         atomic::{AtomicBool, Ordering::Relaxed},
     },
     task::{Context, Poll, ready},
-    time::Instant,
 };
-use tower::{Service, ServiceExt};
+use tower::Service;
 
 pub(super) use attach::{available, no_server, refused};
+pub(crate) use told::{Prepared, Ran};
 
 /// Sends a command down the stack of the connection that it belongs to, and opens that first where
 /// the session has none.
@@ -61,24 +60,6 @@ pub(crate) struct Shared {
     pub(crate) mirrors: Arc<Mirrors>,
     /// Replies say what statement they are to: [`Ran`].
     pub(crate) tells_statement: Arc<AtomicBool>,
-}
-
-/// The statement that a reply is the reply to, as far as `parse` knows it; on the reply, where
-/// slow ones are logged. Writer: the dispatcher.
-#[derive(Clone, Debug)]
-pub(crate) struct Ran(pub(crate) Option<Statement>);
-
-impl Fact for Ran {
-    const NAME: &'static str = "ran";
-}
-
-/// Whether one of the session's connections had prepared statements when it left the chain; on the
-/// reply, beside the handover. Writer: the dispatcher.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Prepared(pub(crate) bool);
-
-impl Fact for Prepared {
-    const NAME: &'static str = "prepared";
 }
 
 struct State {
@@ -371,49 +352,5 @@ impl State {
             self.me.entry.uses(&self.held[at].ids.lease);
         }
         at
-    }
-
-    /// Opens a connection to the server that is named, or to one that stands in for it, and says
-    /// where it is among those held. It is ready for a command, as the others are since the last
-    /// [`Dispatch::poll_ready`].
-    async fn open(&mut self, target: Target, command: &Command) -> Result<usize> {
-        if self.alone {
-            let name = &target.server.name;
-            return Err(Error::filter(format!("this session has no connection to {name}")));
-        }
-        let trail = command.trail::<Trail>().map(|trail| (trail, Instant::now()));
-        let attached = self.attach(&target, command).await;
-        if let Some((trail, began)) = trail {
-            let found = attached.as_ref().ok();
-            trail.checked_out(began, found.map(|(_, target)| target.server.name.clone()));
-        }
-        let (got, target) = match attached {
-            Ok(attached) => attached,
-            Err(error) => return Err(self.unattached(error)),
-        };
-        self.accepted = true;
-        let attached = match got {
-            Got::Clean(link) => self.hold(target, *link),
-            Got::Parked(parked) => self.take_up(*parked, target, command),
-        };
-        let at = self.held.len() - 1;
-        let ready = self.held[at].stack.ready().await.map(drop);
-        if !attached {
-            return Err(Error::backend(Killed));
-        }
-        ready.map(|()| at)
-    }
-
-    /// Keeps a connection for the session. False if the session has been ended meanwhile.
-    fn hold(&mut self, target: Target, link: Link) -> bool {
-        let lease = Arc::new(Lease::new(link.backend.clone(), link.thread_id, link.source));
-        let ids = Ids::of(&link, lease.clone());
-        link.seat.take(lease.clone(), self.sharing.is_some());
-        let shared = self.sharing.as_ref().map(|_| share::Shared::of(&link));
-        let attached = Some(InUse::connection(target.server.clone()));
-        let stack = self.shared.chain.backend(Connection::stack(link));
-        let (tied, again, head, fresh) = (None, false, 0, true);
-        self.held.push(Held { target, stack, ids, tied, again, head, fresh, shared, attached });
-        self.me.entry.attach(lease)
     }
 }
