@@ -108,6 +108,14 @@ pub(crate) fn is_logged(command: &Command) -> bool {
     command.fact::<SessionLog>().is_some_and(|log| log.this.is_some())
 }
 
+/// Whether the command is a lone BEGIN or START TRANSACTION.
+pub(crate) fn begins(command: &Command) -> bool {
+    let runs = matches!(command.code(), CommandCode::QUERY | CommandCode::STMT_EXECUTE);
+    runs && command
+        .fact::<Statement>()
+        .is_some_and(|statement| matches!(found(command, statement).class, Class::Begin { .. }))
+}
+
 /// Whether the command may change data, so that later reads of the session must see it.
 pub(crate) fn writes(command: &Command) -> bool {
     match command.code() {

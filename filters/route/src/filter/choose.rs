@@ -23,6 +23,8 @@ pub(super) struct Decision {
     pub(super) settles: bool,
     /// It reads on a replica, which may lack what it must see.
     pub(super) on_replica: bool,
+    /// A transaction that is open there is ended first.
+    pub(super) ends: Option<Target>,
 }
 
 /// What is asked of a server.
@@ -40,7 +42,7 @@ impl Wanted {
 
 impl Decision {
     pub(super) fn fixed(target: &Target, why: &'static str) -> Self {
-        Self { target: target.clone(), why, settles: false, on_replica: false }
+        Self { target: target.clone(), why, settles: false, on_replica: false, ends: None }
     }
 }
 
