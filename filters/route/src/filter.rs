@@ -13,7 +13,7 @@ use chain::{
     Command, Error, Filter, HostgroupId, Next, Reply, Result, Server, Session,
     balance::Balance,
     error::code,
-    facts::{Explain, FastForward, Hints, Pin, Primary, ServedBy, SessionLog, Target},
+    facts::{Explain, FastForward, Hints, Near, Pin, Primary, ServedBy, SessionLog, Target},
     wire::command::CommandCode,
 };
 use choose::{Decision, Wanted};
@@ -56,7 +56,11 @@ impl Filter for Route {
             && matches!(command.code(), CommandCode::QUERY | CommandCode::STMT_EXECUTE);
         let started = measured.then(Instant::now);
         let primary = self.shared.primary_behind(&command, &decision.target);
+        let near = decision.near;
         let mut command = command.with(decision.target);
+        if let Some(near) = near {
+            command.note(near);
+        }
         if let Some(primary) = primary {
             command.note(primary);
         }
@@ -211,6 +215,12 @@ impl Route {
     ) -> Result<Decision> {
         let limit = self.shared.wait;
         let target = decision.target;
+        if let Some(Near(lag)) = decision.near
+            && !target.server.standing.takes(Some(lag))
+        {
+            // The one that comes near first may not be the one that has it.
+            return self.in_primary(command);
+        }
         let asked = command.fact::<Hints>().and_then(|hints| hints.min_gtid.as_ref());
         let mut at = match asked {
             Some(asked) if causal::is_gtids(asked) => {
@@ -242,7 +252,12 @@ impl Route {
             counters.replica.add_one();
             return Ok(Decision { target, ..decision });
         }
-        counters.primary.add_one();
+        self.in_primary(command)
+    }
+
+    /// On the primary, for what no replica has that will do.
+    fn in_primary(&self, command: &Command) -> Result<Decision> {
+        self.shared.counters.primary.add_one();
         let pair = self.shared.pair(command.session());
         let primary = pair.map_or(command.session().hostgroup, |pair| pair.primary);
         self.in_group(command, primary, Wanted::PRIMARY, "no replica has what it must see")

@@ -108,12 +108,15 @@ pub(crate) fn is_logged(command: &Command) -> bool {
     command.fact::<SessionLog>().is_some_and(|log| log.this.is_some())
 }
 
-/// Whether the command is a lone BEGIN or START TRANSACTION.
-pub(crate) fn begins(command: &Command) -> bool {
-    let runs = matches!(command.code(), CommandCode::QUERY | CommandCode::STMT_EXECUTE);
-    runs && command
-        .fact::<Statement>()
-        .is_some_and(|statement| matches!(found(command, statement).class, Class::Begin { .. }))
+/// Of BEGIN and START TRANSACTION: whether the transaction only reads, if that is said. `None` of
+/// anything else.
+pub(crate) fn begins(command: &Command) -> Option<Option<bool>> {
+    match found(command, command.fact::<Statement>()?).class {
+        Class::Begin { read_only, .. } if command.code() != CommandCode::STMT_PREPARE => {
+            Some(read_only)
+        }
+        _ => None,
+    }
 }
 
 /// Whether the command may change data, so that later reads of the session must see it.

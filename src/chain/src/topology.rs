@@ -5,12 +5,13 @@ mod standing;
 pub use standing::{ServerState, Standing};
 
 use crate::facts::key_hash;
+use sql::Vendor;
 use std::{
     fmt,
     num::NonZeroU64,
     sync::{
         Arc,
-        atomic::{AtomicU32, AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
 };
@@ -65,10 +66,13 @@ pub struct Server {
     pub profile: Profile,
 }
 
-/// What program a server is: a hash of the version that it has greeted with last, vendor included.
-/// Written by the proxy.
+/// What program a server is, by the version that it has greeted with last. Written by the proxy.
 #[derive(Debug, Default)]
-pub struct Profile(AtomicU64);
+pub struct Profile {
+    /// Of the version, vendor included; 0 if it has not greeted yet.
+    hash: AtomicU64,
+    is_mariadb: AtomicBool,
+}
 
 /// How much a server is used now. Written by the proxy, its latency by `route`; read by whoever
 /// balances.
@@ -155,12 +159,21 @@ impl Profile {
     /// Servers with equal ones answer alike, as far as their program decides it. `None` if it has
     /// not greeted yet.
     pub fn get(&self) -> Option<NonZeroU64> {
-        NonZeroU64::new(self.0.load(Relaxed))
+        NonZeroU64::new(self.hash.load(Relaxed))
+    }
+
+    /// Whose server it is. `None` if it has not greeted yet.
+    pub fn vendor(&self) -> Option<Vendor> {
+        let is_mariadb = self.is_mariadb.load(Relaxed);
+        self.get().map(|_| if is_mariadb { Vendor::MariaDb } else { Vendor::MySql })
     }
 
     /// Notes the version that it has greeted with.
     pub fn set(&self, version: &str) {
-        self.0.store(key_hash(version.as_bytes()).max(1), Relaxed);
+        let server = sql::Server::from_version(version);
+        self.is_mariadb
+            .store(server.is_some_and(|server| server.vendor == Vendor::MariaDb), Relaxed);
+        self.hash.store(key_hash(version.as_bytes()).max(1), Relaxed);
     }
 }
 

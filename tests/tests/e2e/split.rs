@@ -125,7 +125,7 @@ fn transactions_are_on_one_server(cluster: &Cluster) -> Result<()> {
     let refused = client.query(&insert)?;
     ensure!(refused.error().is_some(), "a transaction that only reads has written");
     // another one that may write ends it, and is where it can
-    client.must("BEGIN")?;
+    client.must("START TRANSACTION READ WRITE")?;
     on_the_primary(&mut client, READ)?;
     client.must(&insert)?;
     client.must("COMMIT")?;

@@ -11,13 +11,19 @@ use crate::{
 use chain::{
     Command, Next, Reply, Result,
     facts::{Explain, Pin, Target},
+    sql::Vendor,
 };
 
 impl Route {
     /// On the primary, if `command` begins a transaction that may write while one is open on the
     /// replica `last`: a server would end that one for it, and has nothing of it to lose.
     pub(super) fn anew(&mut self, command: &Command, last: &Target) -> Result<Option<Decision>> {
-        if command.fact::<Pin>().is_some() || !place::begins(command) {
+        // Of MySQL, what does not say READ WRITE is read-only like the one before.
+        let stays = |read_only| match read_only {
+            Some(read_only) => read_only,
+            None => last.server.profile.vendor() != Some(Vendor::MariaDb),
+        };
+        if command.fact::<Pin>().is_some() || place::begins(command).is_none_or(stays) {
             return Ok(None);
         }
         let Some(pair) = self.shared.replicas_of(command.session(), last) else { return Ok(None) };

@@ -110,6 +110,21 @@ fn a_transaction_is_on_one_server() {
 #[test]
 fn a_transaction_that_may_write_is_not_begun_inside_one_on_a_replica() {
     let mut split = Split::new("");
+    // Of MySQL, BEGIN says nothing about reading and writing: it goes on as it was.
+    server(&split.session, 1, "r1").standing.set_state(ServerState::OfflineSoft);
+    server(&split.session, 1, "r2").profile.set("8.4.3");
+    for (text, there) in [
+        ("START TRANSACTION READ ONLY", "r2"),
+        ("BEGIN", "r2"),
+        ("START TRANSACTION READ WRITE", "r2: COMMIT p"),
+        ("COMMIT", "p"),
+    ] {
+        assert_eq!(split.sends(text), there, "{text}");
+    }
+    let mut split = Split::new("");
+    for name in ["r1", "r2"] {
+        server(&split.session, 1, name).profile.set("10.11.6-MariaDB");
+    }
     for (text, there) in [
         ("START TRANSACTION READ ONLY", "r1"),
         ("SELECT 1", "r1"),
@@ -134,7 +149,7 @@ fn what_is_bound_to_a_replica_begins_there() {
     assert_eq!(split.sends("START TRANSACTION READ ONLY"), "r1");
     let pin = Pin { target: target(&split.session, 1, "r1"), cause: "a lock", soft: false };
     given(Above { pin: Some(pin), log: Some(log(false)), ..Above::default() });
-    assert_eq!(split.sends("BEGIN"), "r1");
+    assert_eq!(split.sends("START TRANSACTION READ WRITE"), "r1");
 }
 
 #[test]
@@ -149,7 +164,7 @@ fn a_replica_that_cannot_end_its_transaction_says_so() {
     });
     split.sends("START TRANSACTION READ ONLY");
     split.log.take();
-    let answer = split.client.query("BEGIN").unwrap();
+    let answer = split.client.query("START TRANSACTION READ WRITE").unwrap();
     assert!(answer.end.error.is_some());
     assert_eq!(split.log.take(), ["r1: COMMIT"]);
 }
