@@ -330,7 +330,7 @@ pub const BLOCKS: &[&[&str]] = &[
     &[
         "START TRANSACTION READ ONLY",
         "SELECT {r} 1",
-        "START TRANSACTION READ WRITE",
+        "ma:BEGIN",
         "INSERT {n} INTO twin_a.w (v) VALUES ('{s}')",
         "COMMIT",
     ],

@@ -5,10 +5,7 @@ use super::{
     guard::{self, Refusal},
     kill, overview, page, probes, reload, servers, sessions,
 };
-use axum::{
-    Json, Router, middleware,
-    routing::get,
-};
+use axum::{Json, Router, middleware, routing::get};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use utoipa::{

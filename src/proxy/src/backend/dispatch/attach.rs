@@ -14,7 +14,7 @@ use crate::{
 use chain::{
     Command, Error, Hostgroup, Result, Server, Session,
     error::code,
-    facts::{Affinity, SessionLog, StickyMode, Target},
+    facts::{Affinity, Hints, SessionLog, StickyMode, Target},
     topology::ServerState,
 };
 use smallvec::SmallVec;
@@ -79,6 +79,7 @@ impl State {
         let started = Instant::now();
         let (until, room_until) = (started + wanted.patience, started + wanted.budget);
         let need = self.need(command, enters);
+        let unused = command.fact::<Hints>().is_some_and(|hints| hints.new_connection);
         let (backends, account) = (&*self.shared.backends, &self.me.entry.account());
         let mut failures = Vec::new();
         loop {
@@ -97,6 +98,7 @@ impl State {
                 account,
                 enters,
                 need: need.clone(),
+                unused,
                 until: room_until,
             };
             let candidates = wanted.candidates(&session, health.is_monitored());
@@ -130,6 +132,8 @@ struct Search<'a> {
     enters: bool,
     /// What it takes of other sessions.
     need: Option<Need>,
+    /// It takes none that anybody has had before.
+    unused: bool,
     /// Until when a full server is waited for.
     until: Instant,
 }
@@ -189,7 +193,8 @@ impl Search<'_> {
             return Attempt::Failed("unknown".into());
         };
         let (session, account, enters) = (self.session, self.account, self.enters);
-        let want = Want { session, account, enters, need: self.need.clone() };
+        let (need, unused) = (self.need.clone(), self.unused);
+        let want = Want { session, account, enters, need, unused };
         let mut attach = pin!(backend.attach(&want, until));
         let attached = loop {
             let health = self.backends.health();
