@@ -11,6 +11,7 @@ mod checks;
 mod cluster;
 mod events;
 mod limits;
+mod listener;
 mod load;
 mod monitor;
 mod part;
@@ -30,12 +31,14 @@ pub use admin::Admin;
 pub use cluster::Cluster;
 pub use events::{EventText, Events, EventsOf};
 pub use limits::Limits;
+pub use listener::{
+    AuthPlugin, ClientCertificate, Compression, Listener, ListenerTls, ListenerTlsMode, LoginBy,
+};
 pub use monitor::{Monitor, MonitorTable};
 pub use proxy_protocol::{Network, ProxyProtocol};
 pub use reload::Reload;
 pub use tables::{
-    AuthPlugin, Backend, ClientCertificate, Compression, Hostgroup, Listener, ListenerTls,
-    ListenerTlsMode, Log, LogFormat, LoginBy, Server, ServerCompression, ServerTls, ServerTlsMode,
+    Backend, Hostgroup, Log, LogFormat, Server, ServerCompression, ServerTls, ServerTlsMode,
     ServerWord, Shutdown,
 };
 pub use tcp::Tcp;

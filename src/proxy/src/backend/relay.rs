@@ -1,6 +1,10 @@
 //! Connections on which clients log in by themselves: the server's greeting comes first, the login
 //! is the client's, and the connection is one session's for as long as it is open.
 
+mod home;
+
+pub(crate) use home::{Home, WayHome};
+
 use super::{
     Backend, Backends, Key,
     connect::{ConnectError, LIMIT, Vendor, secured, send},
@@ -17,12 +21,8 @@ use crate::{
 };
 use bytes::{Bytes, BytesMut};
 use chain::{Error, Hostgroup, Session, topology::InUse};
-use std::{
-    pin::pin,
-    sync::{Arc, Mutex, PoisonError, Weak},
-    time::Instant,
-};
-use tokio::{runtime::Handle, sync::OwnedSemaphorePermit};
+use std::{pin::pin, sync::Arc, time::Instant};
+use tokio::sync::OwnedSemaphorePermit;
 use wire::{
     auth::{Channel, Secret},
     capability::Capabilities,
@@ -73,14 +73,6 @@ enum Opening {
     Login(LoginRequest),
     Change(ChangeUser, Capabilities),
 }
-
-/// Where a session's own connection goes when the session's stack is gone: it is nobody else's, so
-/// not to a pool. Says goodbye to the server when it is dropped.
-#[derive(Default)]
-pub(crate) struct Home(Arc<Mutex<Option<Link>>>);
-
-/// The way back to a [`Home`] that may be gone.
-pub(crate) struct WayHome(Weak<Mutex<Option<Link>>>);
 
 /// Why no server has greeted.
 pub(crate) enum Unmet {
@@ -325,44 +317,5 @@ impl Opening {
             }
         }
         payload.freeze()
-    }
-}
-
-impl Home {
-    fn way(&self) -> WayHome {
-        WayHome(Arc::downgrade(&self.0))
-    }
-
-    /// The connection, if it is here and of use.
-    pub(crate) fn take(&self) -> Option<Link> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-}
-
-impl Drop for Home {
-    fn drop(&mut self) {
-        if let Some(link) = self.take() {
-            leave(link);
-        }
-    }
-}
-
-impl WayHome {
-    /// Brings the connection back for the session's next stack.
-    pub(crate) fn go(self, link: Link) {
-        match self.0.upgrade() {
-            Some(home) => {
-                let link = Link { home: Some(Self(self.0)), ..link };
-                *home.lock().unwrap_or_else(PoisonError::into_inner) = Some(link);
-            }
-            None => leave(link),
-        }
-    }
-}
-
-/// Says goodbye in the background.
-fn leave(link: Link) {
-    if let Ok(runtime) = Handle::try_current() {
-        runtime.spawn(link.quit());
     }
 }

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use chain::{Command, End};
+use sql::Verb;
 use wire::{capability::Capabilities, command::CommandCode, session_state::Tracker};
 
 /// The default schema of a connection, as far as it is known.
@@ -41,8 +42,8 @@ impl Schema {
 /// run a text that is not seen here.
 const WORDS: [&str; 5] = ["use", "prepare", "execute", "drop", "call"];
 
-/// A session that has asked for reports can turn them off.
-const REPORTS: &[u8] = b"session_track_";
+/// A session that has asked for reports can turn them off. Sought by its `k`, the rarest letter.
+const REPORTS: (&[u8], usize) = (b"session_track_", 12);
 
 /// Whether a command may change the default schema and nothing will tell of it. Looks for words anywhere, in strings and
 /// comments too: a word too many costs a connection that is not used again, one too few would put a
@@ -50,23 +51,34 @@ const REPORTS: &[u8] = b"session_track_";
 pub(super) fn may_change(command: &Command) -> bool {
     let capabilities = command.session().capabilities;
     if capabilities.contains(Capabilities::SESSION_TRACK) {
-        return has(command.payload(), REPORTS);
+        return has(command.payload(), REPORTS.0, REPORTS.1);
     }
     match command.code() {
         CommandCode::INIT_DB | CommandCode::DROP_DB => true,
         CommandCode::QUERY | CommandCode::STMT_PREPARE => {
             let text = command.payload();
-            WORDS.iter().any(|word| has_word(text, word.as_bytes()))
+            !is_plain(command.verb(), text)
+                && WORDS.iter().any(|word| has_word(text, word.as_bytes()))
         }
         _ => false,
     }
 }
 
-/// Whether `text` has this part, in any case.
-fn has(text: &[u8], part: &[u8]) -> bool {
-    let (first, len) = (part[0], part.len());
-    memchr::memchr2_iter(first, first.to_ascii_uppercase(), text)
-        .any(|at| text.get(at..at + len).is_some_and(|found| found.eq_ignore_ascii_case(part)))
+/// Whether `text` is one statement of a kind that leaves the schema alone: for most of them, without
+/// looking for words. Functions and triggers cannot change it. A `;` may begin another statement, and
+/// a `!` a comment that is executed.
+fn is_plain(verb: Verb, text: &[u8]) -> bool {
+    matches!(verb, Verb::Select | Verb::Insert | Verb::Update | Verb::Delete | Verb::Replace)
+        && memchr::memchr2(b';', b'!', text).is_none()
+}
+
+/// Whether `text` has this part, in any case; `rare` is where in it the letter is that is looked for.
+fn has(text: &[u8], part: &[u8], rare: usize) -> bool {
+    let letter = part[rare];
+    memchr::memchr2_iter(letter, letter.to_ascii_uppercase(), text).any(|at| {
+        let found = at.checked_sub(rare).and_then(|start| text.get(start..start + part.len()));
+        found.is_some_and(|found| found.eq_ignore_ascii_case(part))
+    })
 }
 
 fn has_word(text: &[u8], word: &[u8]) -> bool {
@@ -94,6 +106,17 @@ mod tests {
         assert!(text("SET @@SESSION.SESSION_TRACK_SCHEMA=0"));
         assert!(!text("USE d"));
         assert!(!text("SET sql_mode = ''"));
+    }
+
+    #[test]
+    fn what_may_change_it_is_found_without_reports() {
+        let may = |text: &str| may_change(&Command::query(chain::testing::session(), text));
+        for text in ["USE d", "SELECT 1; USE d", "SELECT 1 /*! INTO @a */; use d", "CALL p()"] {
+            assert!(may(text), "{text}");
+        }
+        assert!(may("SELECT 1 /*!99999 ; use d */"));
+        assert!(!may("SELECT 'use drop' FROM t"), "one statement that reads");
+        assert!(!may("INSERT INTO t VALUES (';')"), "no word");
     }
 
     #[test]
