@@ -1,6 +1,7 @@
 //! Servers that die, stop, lag, are full, or change sides: what the proxy makes of it, what its
 //! clients see, and what the admin port, the log and the metrics say.
 
+mod dying;
 mod failover;
 mod moving;
 mod near;
