@@ -1,8 +1,14 @@
 """The programs that make the load: sysbench, and `load` of this folder's crate."""
+import contextlib
+import copy
 import json
 import os
 import re
 import subprocess
+import time
+
+from processes import Process
+from servers import free_port
 
 TABLES, TABLE_SIZE = 4, 10000
 # Beyond what a load takes by itself, before it counts as hung.
@@ -26,6 +32,29 @@ class Tools:
     def load_command(self, server, address, *arguments):
         account = ["--address", address, "--user", server.user, "--password", server.password]
         return [os.path.join(self.binaries, "load")] + account + [str(argument) for argument in arguments]
+
+    @contextlib.contextmanager
+    def farther(self, server, away):
+        """The server, as it is seen from `away` microseconds away."""
+        if not away:
+            yield server
+            return
+        far = copy.copy(server)
+        far.port = free_port()
+        far.address = "127.0.0.1:%d" % far.port
+        command = [os.path.join(self.binaries, "delay"), far.address, server.address, str(away)]
+        with Process("delay", command, os.path.join(self.folder, "delay.log")) as process:
+            end = time.monotonic() + 10
+            while True:
+                process.must_live()
+                try:
+                    self.load(far, far.address, "sql", "DO 1")
+                    break
+                except RuntimeError:
+                    if time.monotonic() > end:
+                        raise
+                    time.sleep(0.05)
+            yield far
 
     def sql(self, server, *statements):
         self.load(server, server.address, "sql", *statements)

@@ -11,7 +11,8 @@ from tables import VENDORS
 # Colours with contrast on white and on black, and a shape of its own for those who see no colours.
 MARKS = {
     "copy": ("#808790", "square"), "haproxy": ("#2f81d6", "circle"), "router": ("#d9822b", "triangle"),
-    "towpath": ("#1a9c5b", "diamond"), "towpath-fast-forward": ("#7a9a12", "diamond"),
+    "towpath": ("#1a9c5b", "diamond"), "towpath-predict": ("#0e6f6f", "diamond"),
+    "towpath-fast-forward": ("#7a9a12", "diamond"),
     "proxysql": ("#a05fd0", "cross"), "maxscale": ("#d0455f", "ring"),
 }
 # Loads that stand for their like.

@@ -14,6 +14,8 @@ class Proxy:
     """One way to the server. `command` writes the configuration into a folder and returns the command line."""
 
     name = title = program = None
+    # Measured only in rows that name it.
+    special = False
     # What its version is asked with, and what of the answer is told.
     asks, tells = ["--version"], r"\d+\.\d+[\w.~+-]*"
 
@@ -148,6 +150,7 @@ max_connections=%d
 class Towpath(Proxy):
     name, title = "towpath", "Towpath"
     session = '{ use = "parse" }, { use = "route" }'
+    backend = ""
 
     def find(self):
         return self.tools.built("towpath")
@@ -179,8 +182,17 @@ max_connections = %d
 %s
 [chain.main]
 session = [%s]
+backend = [%s]
 """ % (free_port(), self.tools.sessions, port, listener, server.user, server.password, server.address, self.tools.sessions, server_tls,
-       self.session))]
+       self.session, self.backend))]
+
+
+class TowpathPredict(Towpath):
+    """Session commands are answered from memory."""
+
+    name, title, special = "towpath-predict", "Towpath, predictions", True
+    session = '{ use = "parse" }, { use = "session-commands", mode = "predict" }, { use = "route" }'
+    backend = '{ use = "catch-up" }'
 
 
 class TowpathFastForward(Towpath):
@@ -244,7 +256,7 @@ port=%d
         return [self.path, "--nodaemon", "--config=" + file] + folders + (["--user=root"] if os.geteuid() == 0 else [])
 
 
-ALL = [Direct, Copy, HaProxy, Router, Towpath, TowpathFastForward, ProxySql, MaxScale]
+ALL = [Direct, Copy, HaProxy, Router, Towpath, TowpathFastForward, TowpathPredict, ProxySql, MaxScale]
 TITLES = {proxy.name: proxy.title for proxy in ALL}
 
 

@@ -18,6 +18,11 @@ class Row:
     """`measure` loads an address and returns count (of units), seconds, and for short events p50_us and p99_us."""
 
     unit, tls, vendors = "query", False, ("mariadb", "mysql")
+    # Names of those that are measured, where it is not about all; and how far the server is away, in µs each way.
+    proxies, away = None, 0
+
+    def is_for(self, proxy):
+        return proxy.name in self.proxies if self.proxies else not proxy.special
 
     def measure(self, tools, server, process, address, size):
         raise NotImplementedError
@@ -44,6 +49,25 @@ class Connects(Row):
     def measure(self, tools, server, process, address, size):
         return tools.load(server, address, "connects", "SELECT 1", "--sessions", CONNECTORS,
                           "--seconds", size.seconds, seconds=size.seconds)
+
+
+class Begins(Row):
+    unit, proxies, away = "beginning", ("direct", "towpath", "towpath-predict"), 1000
+
+    def __init__(self, name, title, sql):
+        self.name, self.title, self.sql = name, title, sql
+
+    def measure(self, tools, server, process, address, size):
+        return tools.load(server, address, "begins", self.sql % server.schema, "--far", server.address,
+                          "--seconds", size.seconds, seconds=size.seconds)
+
+
+class Prepares(Row):
+    name, unit, proxies = "prepare", "PREPARE", ("direct", "towpath-predict")
+    title = "PREPARE of a text that all sessions prepare"
+
+    def measure(self, tools, server, process, address, size):
+        return tools.load(server, address, "prepares", "--seconds", size.seconds, seconds=size.seconds)
 
 
 class Result(Row):
@@ -86,8 +110,8 @@ class Idle(Row):
 
     unit, vendors = "session", ("mariadb",)
 
-    def __init__(self, name, title, sql):
-        self.name, self.title, self.sql = name, title, sql
+    def __init__(self, name, title, sql=None, prepared=0, proxies=None):
+        self.name, self.title, self.sql, self.prepared, self.proxies = name, title, sql, prepared, proxies
 
     def measure(self, tools, server, process, address, size):
         sessions = size.sessions_of(server)
@@ -100,7 +124,7 @@ class Idle(Row):
 
     @contextlib.contextmanager
     def _sessions(self, tools, server, address, sessions):
-        more = ["--sql", self.sql] if self.sql else []
+        more = ["--prepare", self.prepared] + (["--sql", self.sql] if self.sql else [])
         command = tools.load_command(server, address, "idle", "--sessions", sessions, *more)
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
             hung = threading.Timer(3 * PATIENCE, child.kill)
@@ -121,7 +145,11 @@ ALL = (
     [Sysbench(script, mode, threads) for script in SCRIPTS for mode in MODES for threads in THREADS]
     + [Sysbench("point-select", "text", 1, tls=True), Sysbench("point-select", "text", 16, tls=True),
        Sysbench("read-write", "prepared", 16, tls=True)]
+    + [Begins("begin-read", "connect, 5 SETs, a read; the server 1 ms away", "SELECT c FROM %s.sbtest1 WHERE id = 1"),
+       Begins("begin-write", "connect, 5 SETs, a write; the server 1 ms away", "UPDATE %s.sbtest1 SET k = k + 1 WHERE id = 1"),
+       Prepares()]
     + [Connects(), Result("result-rows", 1000000, 100, 5), Result("result-bytes", 1 << 20, 1024, 1), Upload(), Commands()]
-    + [Idle("idle", "idle session that has run nothing", None),
-       Idle("idle-used", "idle session that has run a query", "SELECT 1")]
+    + [Idle("idle", "idle session that has run nothing"),
+       Idle("idle-used", "idle session that has run a query", "SELECT 1"),
+       Idle("idle-prepared", "idle session with 20 prepared statements, the same in each", prepared=20, proxies=("towpath-predict",))]
 )

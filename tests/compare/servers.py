@@ -13,6 +13,7 @@ max-connections=%d
 open-files-limit=%d
 back-log=4096
 max-allowed-packet=64M
+max-prepared-stmt-count=1000000
 innodb-buffer-pool-size=256M
 """
 

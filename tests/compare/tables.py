@@ -31,6 +31,9 @@ def page(result):
                   figures.cost_of, some, cell=costs),
             table("p50 added, µs, %s" % name, loads, figures.added("p50_us"), some),
             table("p99 added, µs, %s" % name, loads, figures.added("p99_us"), some),
+            table("Round trips to the server beyond the statement's own, %s" % name, loads, figures.plain("round_trips"), two, beside=True),
+            table("p50 of a PREPARE, µs, %s" % name, [row for row in loads if row["unit"] == "PREPARE"], figures.plain("p50_us"), some,
+                  beside=True),
         ]
     idle = [row for row in result["rows"] if row["unit"] == "session"]
     parts.append(table("Memory of a session, kB; %d sessions" % result["sessions"], idle, figures.plain("kb"), some))
@@ -51,9 +54,10 @@ def head(result):
     return measured
 
 
-def table(title, rows, metric, number, direct=False, cell=None):
-    """A line for each row that has the metric, a column for each proxy that has a figure in one of them."""
-    names = [name for name in TITLES if name != figures.DIRECT and any(name in row["figures"] for row in rows)]
+def table(title, rows, metric, number, direct=False, cell=None, beside=False):
+    """A line for each row that has the metric, a column for each proxy that has a figure in one of them; with
+    `beside`, one for direct access too."""
+    names = [name for name in TITLES if (beside or name != figures.DIRECT) and any(name in row["figures"] for row in rows)]
     lines = []
     for row in rows:
         found = [metric(row, name) for name in names]

@@ -95,12 +95,20 @@ impl Scripted {
         vendor: Vendor,
         script: impl Fn(&Heard) -> Say + Send + Sync + 'static,
     ) -> Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        let address = listener.local_addr()?.to_string();
         let version = match vendor {
             Vendor::MariaDb => "5.5.5-10.11.19-MariaDB-scripted",
             Vendor::MySql => "8.4.9-scripted",
         };
+        Self::start_as(version, script)
+    }
+
+    /// [`Scripted::start`] that greets as this version.
+    pub fn start_as(
+        version: &'static str,
+        script: impl Fn(&Heard) -> Say + Send + Sync + 'static,
+    ) -> Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let address = listener.local_addr()?.to_string();
         let shared = Arc::new(Shared {
             script: Box::new(script),
             heard: Mutex::default(),

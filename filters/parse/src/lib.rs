@@ -17,7 +17,7 @@ mod reading;
 use bytes::Bytes;
 use chain::{
     Command, Error, FilterFactory, Result, Session, Stack,
-    facts::{Fact, Statement},
+    facts::{Fact, Shelf, Statement},
     registry::IntoLayer,
     stack::Calling,
 };
@@ -26,7 +26,10 @@ use reading::Now;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use sql::{Charset, DIGEST_LIMIT, Dialect, Server};
-use std::task::{Context, Poll};
+use std::{
+    sync::Arc,
+    task::{Context, Poll},
+};
 use tower::{BoxError, Layer, Service};
 use wire::{command::CommandCode, status::Status};
 
@@ -53,10 +56,11 @@ impl Default for Settings {
 }
 
 /// The filter, as the registry knows it, and its layer.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Parse {
     dialect: Dialect,
     digest_limit: usize,
+    shelf: Arc<Shelf>,
 }
 
 impl FilterFactory for Parse {
@@ -69,7 +73,7 @@ impl FilterFactory for Parse {
         let digest_limit = settings.digest_limit;
         let server = settings.server.as_deref().map(version).transpose()?;
         let dialect = Dialect { server, ansi_quotes: settings.ansi_quotes, ..Dialect::default() };
-        Ok(Self { dialect, digest_limit })
+        Ok(Self { dialect, digest_limit, shelf: Arc::default() })
     }
 }
 
@@ -77,7 +81,7 @@ impl Layer<Stack> for Parse {
     type Service = Parsing;
 
     fn layer(&self, inner: Stack) -> Parsing {
-        Parsing { parse: *self, inner, prepared: None, now: Now::default() }
+        Parsing { parse: self.clone(), inner, prepared: None, now: Now::default() }
     }
 }
 
@@ -131,9 +135,9 @@ impl Parsing {
     fn prepare(&mut self, mut command: Command) -> Calling {
         let text = command.sql().unwrap_or_default();
         // The text stays for long: it must not keep the buffer that it was read into.
-        let statement = self.statement(&command, Bytes::copy_from_slice(&text)).shared();
-        let reader = self.prepared.get_or_insert_default().begin(statement.clone());
-        command.note(statement);
+        let kept = self.parse.shelf.keep(self.statement(&command, Bytes::copy_from_slice(&text)));
+        command.note(kept.statement());
+        let reader = self.prepared.get_or_insert_default().begin(kept);
         let reply = self.inner.call(command);
         Box::pin(async move { Ok(reader.watch(reply.await?)) })
     }

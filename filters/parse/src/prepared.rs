@@ -1,7 +1,10 @@
 //! The prepared statements of one session, as the replies that pass have named them.
 
 use bytes::{Bytes, BytesMut};
-use chain::{Frame, Reply, facts::Statement};
+use chain::{
+    Frame, Reply,
+    facts::{Kept, Statement},
+};
 use std::{
     collections::HashMap,
     sync::{Arc, OnceLock},
@@ -18,11 +21,11 @@ use wire::{
 /// What has been prepared and not closed.
 #[derive(Debug, Default)]
 pub(crate) struct Prepared {
-    known: HashMap<u32, Statement>,
+    known: HashMap<u32, Kept>,
     /// What MariaDB's id -1 stands for.
-    last: Option<Statement>,
+    last: Option<Kept>,
     /// The statement whose reply may still be on its way, and its id once that has passed.
-    pending: Option<(Statement, Arc<OnceLock<u32>>)>,
+    pending: Option<(Kept, Arc<OnceLock<u32>>)>,
 }
 
 /// Fills in the id of a statement from its reply's first packet.
@@ -38,7 +41,7 @@ const ENOUGH: usize = HEADER_LEN + 5;
 
 impl Prepared {
     /// Notes that `statement` is about to be prepared; the reader is for the reply.
-    pub(crate) fn begin(&mut self, statement: Statement) -> Reader {
+    pub(crate) fn begin(&mut self, statement: Kept) -> Reader {
         self.settle();
         let id = Arc::default();
         self.pending = Some((statement, Arc::clone(&id)));
@@ -48,7 +51,7 @@ impl Prepared {
     /// The statement that a command names, if it names one that is known. Closing it forgets it.
     pub(crate) fn named(&mut self, code: CommandCode, payload: &[u8]) -> Option<Statement> {
         self.settle();
-        match code {
+        let kept = match code {
             CommandCode::STMT_EXECUTE
             | CommandCode::STMT_BULK_EXECUTE
             | CommandCode::STMT_FETCH
@@ -66,7 +69,8 @@ impl Prepared {
                 None
             }
             _ => None,
-        }
+        };
+        kept.map(|kept| kept.statement())
     }
 
     /// One command is under way at a time: when the next one comes, the reply has passed.

@@ -25,6 +25,7 @@ use sql::{
     session::{self, Action, Cell},
 };
 use std::{
+    borrow::Cow,
     collections::HashMap,
     sync::{Arc, OnceLock},
 };
@@ -61,6 +62,8 @@ pub(crate) struct SessionCommands {
     nowhere: bool,
     /// What the dispatcher has last heard of whether the session is tied.
     told: bool,
+    /// What it has last heard of whether answers from memory are given, and why not.
+    told_memory: Option<&'static str>,
     pending: Option<Pending>,
     /// Answers from memory, if they are wanted.
     predicting: Option<Predicting>,
@@ -152,6 +155,13 @@ fn watch(reply: Reply) -> (Reply, Arc<OnceLock<Outcome>>) {
     (reply, outcome)
 }
 
+/// The text of a COM_STMT_PREPARE, to be kept: what `parse` keeps is not copied.
+fn kept_text(command: &mut Command) -> Bytes {
+    let kept = command.fact().map(|statement: &Statement| statement.text().clone());
+    let kept = kept.filter(|text| text[..] == *command.payload());
+    kept.unwrap_or_else(|| Bytes::copy_from_slice(command.payload()))
+}
+
 impl SessionCommands {
     pub(crate) fn new(config: Config, memory: Option<Arc<Memory>>) -> Self {
         Self {
@@ -170,6 +180,7 @@ impl SessionCommands {
             schemaless: false,
             nowhere: false,
             told: false,
+            told_memory: None,
             pending: None,
             predicting: memory.map(Predicting::new),
         }
@@ -198,7 +209,7 @@ impl SessionCommands {
             }
             CommandCode::RESET_CONNECTION => plan.resets = true,
             CommandCode::STMT_PREPARE => {
-                let text = Bytes::copy_from_slice(command.payload());
+                let text = kept_text(command);
                 plan.prepares = Some((self.statements.next_id(), text));
             }
             _ => self.about_statement(&mut plan, command),
@@ -345,6 +356,9 @@ impl SessionCommands {
         if let Some(tied) = self.tied(plan) {
             command.note(tied);
         }
+        if let Some(news) = self.from_memory() {
+            command.note(news);
+        }
         this
     }
 
@@ -418,7 +432,7 @@ impl SessionCommands {
 }
 
 fn init_db(name: Bytes) -> Entry {
-    let reads = if name.is_ascii() { Vec::new() } else { vec![Cell::CharsetClient] };
+    let reads = Cow::Borrowed(if name.is_ascii() { &[][..] } else { &[Cell::CharsetClient] });
     let writes = SCHEMA.to_vec();
     Entry { reads, writes, ..Entry::new(CommandCode::INIT_DB, name, session::Class::Environment) }
 }

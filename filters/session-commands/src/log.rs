@@ -7,7 +7,7 @@ use crate::state::Gather;
 use bytes::Bytes;
 use chain::facts::{Expected, LogEntry, Lsn, StateId, Witness};
 use sql::session::{Cell, Class};
-use std::{collections::BTreeSet, fmt, sync::Arc};
+use std::{borrow::Cow, collections::BTreeSet, fmt, sync::Arc};
 use wire::command::CommandCode;
 
 /// A session command that has succeeded, on its way into the log.
@@ -17,16 +17,16 @@ pub(crate) struct Entry {
     pub(crate) payload: Bytes,
     pub(crate) expected: Expected,
     pub(crate) class: Class,
-    pub(crate) reads: Vec<Cell>,
+    pub(crate) reads: Cow<'static, [Cell]>,
     pub(crate) writes: Vec<Cell>,
     pub(crate) witness: Option<Arc<dyn Witness>>,
 }
 
 /// What the client has allowed in one text: COM_SET_OPTION. No system variable is written so.
-pub(crate) const MULTI_STATEMENTS: Cell = Cell::System(std::borrow::Cow::Borrowed("(option)"));
+pub(crate) const MULTI_STATEMENTS: Cell = Cell::System(Cow::Borrowed("(option)"));
 
 /// What a statement takes from its session when it is prepared.
-pub(crate) const PREPARED_WITH: [Cell; 5] =
+pub(crate) static PREPARED_WITH: [Cell; 5] =
     [Cell::Schema, Cell::CharsetClient, Cell::CollationConnection, Cell::SQL_MODE, Cell::Role];
 
 /// The entries of a session, in their order.
@@ -53,7 +53,7 @@ pub(crate) struct Log {
 #[derive(Debug)]
 struct About {
     class: Class,
-    reads: Vec<Cell>,
+    reads: Cow<'static, [Cell]>,
     writes: Vec<Cell>,
     /// Of its command.
     digest: StateId,
@@ -135,6 +135,11 @@ impl Log {
         self.about.iter().any(|about| about.writes.contains(cell))
     }
 
+    /// Whether nobody can say what the session has set.
+    pub(crate) fn is_unclear(&self) -> bool {
+        self.lost.contains(&Cell::Anything)
+    }
+
     /// Notes that something else than an entry has written these cells.
     pub(crate) fn lose(&mut self, cells: &[Cell]) {
         self.lost.extend(cells.iter().cloned());
@@ -174,7 +179,7 @@ impl Log {
         for about in self.about.iter().rev() {
             let counts = |cell: &Cell| relevant(cell) || read.contains(cell);
             if about.resets() || about.writes.iter().any(counts) {
-                read.extend(&about.reads);
+                read.extend(&*about.reads);
                 chosen.push(about);
             }
         }
@@ -268,12 +273,13 @@ impl Entry {
     pub(crate) fn text(text: Bytes, class: Class, reads: Vec<Cell>, writes: Vec<Cell>) -> Self {
         let named = writes.iter().any(|cell| matches!(cell, Cell::Prepared(_)));
         let expected = if named { Expected::Anything } else { Expected::Success };
+        let reads = Cow::Owned(reads);
         Self { expected, reads, writes, ..Self::new(CommandCode::QUERY, text, class) }
     }
 
     /// One that reads and writes nothing and must succeed.
     pub(crate) fn new(code: CommandCode, payload: Bytes, class: Class) -> Self {
-        let (reads, writes) = (Vec::new(), Vec::new());
+        let (reads, writes) = (Cow::Borrowed(&[][..]), Vec::new());
         Self { code, payload, expected: Expected::Success, class, reads, writes, witness: None }
     }
 

@@ -5,6 +5,7 @@
 
 mod adopted;
 mod affinity;
+mod answering;
 mod catching_up;
 mod executed;
 mod explain;
@@ -19,6 +20,7 @@ mod statement;
 
 pub use adopted::{Adopted, Renewal};
 pub use affinity::{Affinity, StickyMode, key_hash};
+pub use answering::FromMemory;
 pub use catching_up::{Answers, Careful, Preamble, Primary, Unprepared};
 pub use executed::Executed;
 pub use explain::{Explain, Note};
@@ -29,7 +31,7 @@ pub use near::Near;
 pub use pin::Pin;
 pub use propagate::{Others, Propagate};
 pub use rules::{Caching, Logged, Multiplex, RuleVerdict};
-pub use statement::Statement;
+pub use statement::{Kept, Shelf, Statement};
 
 use crate::topology::{HostgroupId, Server};
 use smallvec::SmallVec;

@@ -25,6 +25,7 @@ pub struct HostgroupId(pub u32);
 pub struct Topology {
     hostgroups: Vec<Hostgroup>,
     clusters: Vec<Cluster>,
+    departures: u32,
 }
 
 /// Servers that can stand in for each other.
@@ -100,7 +101,7 @@ pub struct InUse {
 impl Topology {
     /// A topology of these hostgroups.
     pub fn new(hostgroups: Vec<Hostgroup>) -> Self {
-        Self { hostgroups, clusters: Vec::new() }
+        Self { hostgroups, clusters: Vec::new(), departures: 0 }
     }
 
     /// The same, with these clusters.
@@ -108,6 +109,18 @@ impl Topology {
     pub fn with_clusters(mut self, clusters: Vec<Cluster>) -> Self {
         self.clusters = clusters;
         self
+    }
+
+    /// The same, after so many reloads that have taken servers away.
+    #[must_use]
+    pub fn after_departures(mut self, departures: u32) -> Self {
+        self.departures = departures;
+        self
+    }
+
+    /// How many reloads have taken servers away since the process began.
+    pub fn departures(&self) -> u32 {
+        self.departures
     }
 
     /// The cluster that this hostgroup is the writer or the reader of.

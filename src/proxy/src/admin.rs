@@ -16,6 +16,7 @@ mod guard;
 mod kill;
 mod overview;
 mod page;
+mod predictions;
 mod probes;
 mod reload;
 mod routes;

@@ -103,8 +103,39 @@ impl Connection {
     /// # Errors
     /// The connection breaks, or the reply is an error.
     pub fn query(&mut self, sql: &[u8], file: Option<File>) -> Result<Size> {
-        send(&mut self.stream, 0, &[&[CommandCode::QUERY.0], sql].concat())?;
-        let mut scanner = ReplyScanner::new(CommandCode::QUERY, self.capabilities);
+        self.ask(CommandCode::QUERY, sql, file)
+    }
+
+    /// Another command that has a reply; reads the whole of it and forgets it.
+    ///
+    /// # Errors
+    /// As [`Connection::query`].
+    pub fn command(&mut self, code: CommandCode, payload: &[u8]) -> Result<Size> {
+        self.ask(code, payload, None)
+    }
+
+    /// COM_STMT_PREPARE; the statement's id.
+    ///
+    /// # Errors
+    /// As [`Connection::query`].
+    pub fn prepare(&mut self, sql: &str) -> Result<u32> {
+        self.command(CommandCode::STMT_PREPARE, sql.as_bytes())?;
+        // the reply is in the buffer yet: a header, 0, the id
+        let id = self.chunk.get(5..9).context("no id")?;
+        Ok(u32::from_le_bytes(id.try_into()?))
+    }
+
+    /// COM_STMT_CLOSE, which has no reply.
+    ///
+    /// # Errors
+    /// The connection breaks.
+    pub fn close_statement(&mut self, id: u32) -> Result<()> {
+        send(&mut self.stream, 0, &[&[CommandCode::STMT_CLOSE.0], &id.to_le_bytes()[..]].concat())
+    }
+
+    fn ask(&mut self, code: CommandCode, payload: &[u8], file: Option<File>) -> Result<Size> {
+        send(&mut self.stream, 0, &[&[code.0], payload].concat())?;
+        let mut scanner = ReplyScanner::new(code, self.capabilities);
         let mut size = Size::default();
         self.chunk.resize(CHUNK, 0);
         loop {
@@ -122,7 +153,7 @@ impl Connection {
                 }
                 Scan::End { end, .. } => {
                     if let Some(error) = end.error {
-                        bail!("error {} for {}", error.code, head(sql));
+                        bail!("error {} for {}", error.code, head(payload));
                     }
                     return Ok(size);
                 }

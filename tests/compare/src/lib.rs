@@ -4,8 +4,11 @@
 //! |---|---|
 //! | [`client`] | one blocking connection that does as little as a client can |
 //! | [`load`] | the loads made of it |
+//! | [`beginnings`] | those about how sessions begin |
 //! | `bin/load.rs` | their command line: one line of JSON for each |
 //! | `bin/tcp-copy.rs` | the bare byte copy: what any user-space proxy costs at least |
+//! | `bin/delay.rs` | a relay that makes a server be farther away |
 
+pub mod beginnings;
 pub mod client;
 pub mod load;

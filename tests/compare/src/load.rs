@@ -3,7 +3,10 @@
 //! Times are seconds and microseconds of the client's own clock; where several sessions work at
 //! once, each has a thread.
 
-use crate::client::{Account, Connection, File};
+use crate::{
+    beginnings::statement,
+    client::{Account, Connection, File},
+};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::{
@@ -103,10 +106,11 @@ pub fn commands(account: &Account, mebibytes: u64) -> Result<Value> {
 }
 
 /// Opens `sessions` sessions from several loopback addresses, each of which runs `sql` if there is
-/// one, and hands them to `meanwhile`. They are closed afterwards.
+/// one and prepares so many statements, the same in each, and hands them to `meanwhile`. They are closed afterwards.
 pub fn idle(
     account: &Account,
     sql: Option<&str>,
+    prepared: usize,
     sessions: usize,
     meanwhile: impl FnOnce(Value) -> Result<()>,
 ) -> Result<()> {
@@ -118,8 +122,11 @@ pub fn idle(
                 .with_context(|| format!("session {session} of {sessions}"))?;
             if let Some(sql) = sql {
                 connection.query(sql.as_bytes(), None)?;
-                connection.forget();
             }
+            for number in 0..prepared {
+                connection.prepare(&statement(number))?;
+            }
+            connection.forget();
             opened.push(connection);
         }
         Ok(opened)

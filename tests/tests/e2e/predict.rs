@@ -6,9 +6,11 @@
 mod ambient;
 mod begin;
 mod denied;
+mod seen;
 mod state;
 mod statements;
 mod transactions;
+mod versions;
 
 use anyhow::{Context, Result, ensure};
 use e2e::{Client, Cluster, Login, Proxy, Relay, Setup, client::Reply};

@@ -7,7 +7,7 @@ use crate::{
 };
 use chain::{
     Command, Reply, Session,
-    facts::{Explain, Statement, This},
+    facts::{Explain, FromMemory, Statement, This},
 };
 use serde_json::json;
 use std::sync::{Arc, OnceLock};
@@ -24,6 +24,24 @@ impl SessionCommands {
         let asked = asked?;
         plan.witness = Some(asked.evidence.clone());
         Some(asked)
+    }
+
+    /// What is not known yet of whether the session gets answers from memory.
+    pub(super) fn from_memory(&mut self) -> Option<FromMemory> {
+        let predicting = self.predicting.as_ref()?;
+        let off = match () {
+            () if predicting.was_wrong_too_often() => Some("too many answers were wrong"),
+            () if self.log.is_unclear() => Some("what the session has set is not known"),
+            () if !self.ties.is_empty() || self.generation > 0 => {
+                Some("something ties the session to a connection")
+            }
+            () if predicting.worked => Some("autocommit is off"),
+            () => None,
+        };
+        (off != self.told_memory).then(|| {
+            self.told_memory = off;
+            FromMemory { off }
+        })
     }
 
     /// The reply from memory, if there is one. The plan is what the session has done then.

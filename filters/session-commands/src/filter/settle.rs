@@ -12,7 +12,7 @@ use chain::{
     facts::{Expected, Target, This, Witness},
 };
 use sql::session::{Cell, Class};
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 use wire::{
     capability::Capabilities,
     command::{CommandCode, statement::PrepareOk},
@@ -154,7 +154,8 @@ impl SessionCommands {
             return;
         }
         let entry = Entry::new(CommandCode::STMT_PREPARE, text.clone(), Class::Environment);
-        let (reads, expected) = (PREPARED_WITH.to_vec(), Expected::Statement { id, parameters });
+        let reads = Cow::Borrowed(&PREPARED_WITH[..]);
+        let expected = Expected::Statement { id, parameters };
         self.log.append(this.lsn, Entry { reads, expected, witness: witness(plan), ..entry });
     }
 

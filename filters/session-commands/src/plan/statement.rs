@@ -201,7 +201,7 @@ impl Plan {
             Some(text) if !inner.cut => {
                 for entry in &mut inner.entries {
                     entry.payload = Bytes::copy_from_slice(text);
-                    entry.reads.push(cell.clone());
+                    entry.reads.to_mut().push(cell.clone());
                 }
             }
             _ => {

@@ -37,7 +37,7 @@ pub(crate) struct Predicting {
     memory: Arc<Memory>,
     me: Arc<Me>,
     /// Something else than session commands was executed since autocommit is off.
-    worked: bool,
+    pub(crate) worked: bool,
     /// The answer to the login, until a server was asked anything.
     login: Option<Arc<Evidence>>,
 }
@@ -93,7 +93,8 @@ impl Predicting {
         let state = kind.state(command, plan, log)?;
         let prepares = kind == Kind::Prepare;
         let constant = kind == Kind::Constant;
-        let stamp = self.memory.epochs.stamp(constant, servers(session));
+        let departures = session.topology.departures();
+        let stamp = self.memory.epochs.stamp(constant, departures, servers(session));
         let subject = Subject {
             base: base(command, kind, state),
             account: account(session),
@@ -113,13 +114,20 @@ impl Predicting {
         Some(Asked { evidence: Arc::new(evidence), profiles })
     }
 
+    /// Whether so many answers were wrong that there are no more for the session.
+    pub(crate) fn was_wrong_too_often(&self) -> bool {
+        self.me.mismatches.load(Relaxed) >= PATIENCE
+    }
+
     /// The reply from memory, if there is one: all versions of servers that the session may meet
     /// are known to give the same.
     pub(crate) fn answer(&mut self, command: &Command, asked: &Asked) -> Option<Arc<Template>> {
-        let Self { memory, me, .. } = self;
-        let now = Instant::now();
+        if self.was_wrong_too_often() {
+            return None;
+        }
+        let (memory, now) = (&self.memory, Instant::now());
         let off = |profile: &NonZeroU64| memory.breaker.is_off(Some(*profile), now);
-        if me.mismatches.load(Relaxed) >= PATIENCE || asked.profiles.iter().any(off) {
+        if asked.profiles.iter().any(off) {
             return None;
         }
         let Subject { stamp, .. } = asked.evidence.subject;
@@ -284,7 +292,7 @@ fn shapes_reply(cell: &Cell) -> bool {
 
 /// What the reply depends on, but for the version of the server that gives it. Attributes of a query
 /// are left out: functions alone read them.
-fn base(command: &Command, kind: Kind, state: StateId) -> Gather {
+fn base(command: &Command, kind: Kind, state: StateId) -> StateId {
     let session = command.session();
     let mut gather = Gather::new(3);
     let autocommit = session.status().contains(Status::AUTOCOMMIT);
@@ -302,7 +310,7 @@ fn base(command: &Command, kind: Kind, state: StateId) -> Gather {
     gather.add(&session.collation.to_le_bytes());
     gather.add(&session.hostgroup.0.to_le_bytes());
     gather.add_state(state);
-    gather
+    gather.finish()
 }
 
 fn account(session: &Session) -> u64 {

@@ -25,15 +25,18 @@ pub(crate) enum Changes {
 }
 
 impl Epochs {
-    /// Of a command whose reply these servers give. All parts only grow, and so does their sum.
+    /// Of a command whose reply these servers give, after so many `departures` of others. All parts
+    /// only grow, and so does their sum; what a server that has left counts no more is less than a
+    /// departure.
     pub(crate) fn stamp<'a>(
         &self,
         constant: bool,
+        departures: u32,
         servers: impl Iterator<Item = &'a Arc<Server>>,
     ) -> u64 {
         let standing = servers.map(|server| u64::from(server.standing.changes())).sum::<u64>();
         let environment = if constant { 0 } else { self.environment.load(Relaxed) };
-        standing + self.settings.load(Relaxed) + environment
+        (u64::from(departures) << 32) + standing + self.settings.load(Relaxed) + environment
     }
 
     /// Notes a change.
@@ -144,7 +147,7 @@ mod tests {
     #[test]
     fn a_stamp_is_another_after_each_change() {
         let (epochs, server) = (Epochs::default(), Arc::new(Server::new(1, "a", 1)));
-        let stamp = |constant| epochs.stamp(constant, [&server].into_iter());
+        let stamp = |constant| epochs.stamp(constant, 0, [&server].into_iter());
         let before = (stamp(true), stamp(false));
         epochs.change(Changes::Environment);
         assert_eq!(stamp(true), before.0);
@@ -160,5 +163,6 @@ mod tests {
         let before = stamp(true);
         server.standing.set_member(false);
         assert_ne!(stamp(true), before);
+        assert!(epochs.stamp(true, 1, [].into_iter()) > stamp(true), "it has left");
     }
 }

@@ -10,7 +10,7 @@ use crate::state::Gather;
 use bytes::{Bytes, BytesMut};
 use chain::{
     Answer, Frame, Reply, Server,
-    facts::{Verdict, Witness},
+    facts::{StateId, Verdict, Witness},
 };
 use smallvec::SmallVec;
 use std::{
@@ -35,7 +35,7 @@ pub(crate) struct Me {
 /// What a reply is to.
 pub(crate) struct Subject {
     /// What it depends on, but for the server's version.
-    pub(crate) base: Gather,
+    pub(crate) base: StateId,
     pub(crate) account: u64,
     pub(crate) constant: bool,
     pub(crate) prepares: bool,
@@ -70,7 +70,8 @@ const TRANSIENT: [u16; 10] = [1040, 1053, 1203, 1205, 1213, 1226, 1317, 1927, 19
 impl Subject {
     /// Its key for servers of this profile.
     pub(crate) fn key(&self, profile: Option<NonZeroU64>) -> Key {
-        let mut gather = self.base;
+        let mut gather = Gather::new(5);
+        gather.add_state(self.base);
         gather.add(&profile.map_or(0, NonZeroU64::get).to_le_bytes());
         gather.finish().0
     }

@@ -1,5 +1,9 @@
 //! What a statement is, found out when somebody asks.
 
+mod shelf;
+
+pub use shelf::{Kept, Shelf};
+
 use super::Fact;
 use bytes::Bytes;
 use std::{

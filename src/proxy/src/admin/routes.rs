@@ -3,7 +3,7 @@
 use super::{
     Facts, chains, digests, drain,
     guard::{self, Refusal},
-    kill, overview, page, probes, reload, servers, sessions,
+    kill, overview, page, predictions, probes, reload, servers, sessions,
 };
 use axum::{Json, Router, middleware, routing::get};
 use std::sync::Arc;
@@ -74,6 +74,7 @@ fn described() -> OpenApiRouter<Arc<Facts>> {
         .routes(routes!(chains::all))
         .routes(routes!(chains::rules))
         .routes(routes!(chains::counters))
+        .routes(routes!(predictions::all))
         .routes(routes!(digests::top))
         .routes(routes!(digests::reset))
         .routes(routes!(reload::reload))

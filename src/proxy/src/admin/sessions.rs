@@ -3,6 +3,7 @@
 use super::{
     Facts,
     guard::{Refusal, Refused, refuse},
+    predictions,
 };
 use crate::{
     backend::sessions::Lease,
@@ -61,6 +62,10 @@ pub(super) struct SessionReport {
     /// What it has set, as entries of its log and bytes of their commands.
     log_entries: usize,
     log_bytes: usize,
+    /// Whether its session commands may be answered from memory; `null` if its chain never does so.
+    predicts: Option<bool>,
+    /// Why not.
+    predicts_not: Option<&'static str>,
 }
 
 /// A connection that a session holds.
@@ -71,6 +76,8 @@ struct ConnectionReport {
     /// Its id on that server.
     thread_id: u32,
     in_transaction: bool,
+    /// So many places of the session's log it has not executed; that of its last command is meant.
+    lag: u64,
 }
 
 /// A server that a session stays on.
@@ -195,6 +202,12 @@ impl SessionReport {
         let sticky_servers = sticky_servers
             .map(|(hostgroup, id)| StickyReport { hostgroup: hostgroup.0, server: name(*id) });
         let (log_entries, log_bytes) = entry.as_ref().map_or((0, 0), |entry| entry.noted.log());
+        let head = entry.as_ref().map(|entry| entry.noted.head()).unwrap_or_default();
+        let in_transaction = in_transaction(&leases);
+        let predicts = predictions::gives(facts, &chain).then(|| {
+            let open = in_transaction.then_some("a transaction is open");
+            entry.as_ref().and_then(|entry| entry.noted.no_memory()).or(open)
+        });
         let (running, since) = live.at_work();
         let schema = session.current_schema.as_deref();
         Self {
@@ -208,25 +221,28 @@ impl SessionReport {
             commands: live.commands(),
             running,
             since_seconds: since.as_secs_f64(),
-            in_transaction: in_transaction(&leases),
+            in_transaction,
             fast_forward: live.forwarded.load(Relaxed),
-            connections: leases.iter().map(|lease| ConnectionReport::of(lease)).collect(),
+            connections: leases.iter().map(|lease| ConnectionReport::of(lease, head)).collect(),
             pins: entry.as_ref().map(|entry| entry.noted.ties()).unwrap_or_default(),
             sticky: affinity.as_ref().map_or("off", |affinity| affinity.mode.name()),
             sticky_servers: sticky_servers.collect(),
             log_entries,
             log_bytes,
+            predicts: predicts.map(|off| off.is_none()),
+            predicts_not: predicts.flatten(),
         }
     }
 }
 
 impl ConnectionReport {
-    fn of(lease: &Lease) -> Self {
+    fn of(lease: &Lease, head: u64) -> Self {
         Self {
             hostgroup: lease.backend.hostgroup.0,
             server: lease.backend.server.name.clone(),
             thread_id: lease.thread_id,
             in_transaction: lease.in_transaction.load(Relaxed),
+            lag: head.saturating_sub(lease.head.load(Relaxed)),
         }
     }
 }

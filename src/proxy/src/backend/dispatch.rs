@@ -275,6 +275,7 @@ impl State {
                 command.note(one.target.clone());
             }
             one.head = command.fact::<SessionLog>().map_or(one.head, again::head);
+            one.ids.lease.head.store(one.head, Relaxed);
             *last = Some(one.target.server.id);
             match command.fact::<Tied>() {
                 Some(Tied { by: by @ Some(_), .. }) => one.tied = *by,

@@ -3,7 +3,7 @@
 use arc_swap::ArcSwapOption;
 use chain::{
     Command,
-    facts::{Affinity, SessionLog, StickyMode, Tied},
+    facts::{Affinity, FromMemory, SessionLog, StickyMode, Tied},
 };
 use std::sync::{
     Arc, Mutex, PoisonError,
@@ -20,6 +20,8 @@ pub(crate) struct Noted {
     bytes: AtomicUsize,
     /// Locked by commands after which the session is tied otherwise than before: few are.
     ties: Mutex<Vec<&'static str>>,
+    /// Why the session gets no answers from memory. Locked when that changes.
+    no_memory: Mutex<Option<&'static str>>,
 }
 
 impl Noted {
@@ -30,6 +32,9 @@ impl Noted {
         }
         if let Some(log) = command.fact::<SessionLog>() {
             self.note_log(log);
+        }
+        if let Some(FromMemory { off }) = command.fact::<FromMemory>() {
+            *self.no_memory.lock().unwrap_or_else(PoisonError::into_inner) = *off;
         }
         if let Some(tied) = command.fact::<Tied>() {
             let mut ties = self.ties.lock().unwrap_or_else(PoisonError::into_inner);
@@ -56,6 +61,16 @@ impl Noted {
         self.ties.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Why it gets no answers from memory, if its chain gives any.
+    pub(crate) fn no_memory(&self) -> Option<&'static str> {
+        *self.no_memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where its log ended with the last command.
+    pub(crate) fn head(&self) -> u64 {
+        self.head.load(Relaxed)
+    }
+
     fn note_affinity(&self, affinity: &Affinity) {
         let known = self.affinity.load();
         let same = match &*known {
@@ -69,7 +84,7 @@ impl Noted {
 
     /// The log changes at its end; what is compacted further up shows with the next entry.
     fn note_log(&self, log: &SessionLog) {
-        let head = log.head();
+        let head = log.this.map_or(log.head(), |this| this.lsn);
         if head != self.head.load(Relaxed) || log.entries.len() != self.entries.load(Relaxed) {
             let bytes = log.entries.iter().map(|entry| entry.payload.len()).sum();
             self.head.store(head, Relaxed);

@@ -7,7 +7,7 @@ use std::{
     collections::{BTreeMap, HashMap},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU32, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed},
     },
 };
 use tokio::sync::oneshot;
@@ -63,6 +63,8 @@ pub(crate) struct Lease {
     pub(crate) prepared: Tally,
     /// A transaction was open when the last reply ended.
     pub(crate) in_transaction: AtomicBool,
+    /// Where the session's log ended that it was sent last.
+    pub(crate) head: AtomicU64,
     /// The connection is in a state that nobody wants: it is closed.
     pub(crate) spoiled: AtomicBool,
 }
@@ -210,7 +212,8 @@ impl Lease {
     pub(crate) fn new(backend: Arc<Backend>, thread_id: u32, source: Source) -> Self {
         let (gate, prepared) = (Gate::default(), Tally::default());
         let (in_transaction, spoiled) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { backend, thread_id, source, gate, prepared, in_transaction, spoiled }
+        let head = AtomicU64::new(0);
+        Self { backend, thread_id, source, gate, prepared, in_transaction, head, spoiled }
     }
 }
 

@@ -1,6 +1,9 @@
 //! The servers of a configuration, as filters see them.
 
-use crate::config::{self, Config};
+use crate::{
+    backend::{Backend, Fleet},
+    config::{self, Config},
+};
 use chain::{HostgroupId, Server, Topology, topology};
 use std::sync::Arc;
 
@@ -45,6 +48,12 @@ pub(crate) fn topology(config: &Config, servers: &[Arc<Server>]) -> Topology {
         reader: HostgroupId(cluster.reader),
     });
     Topology::new(groups).with_clusters(clusters.collect())
+}
+
+/// How many reloads have taken servers away, when `servers` come after those that are `in_use`.
+pub(super) fn departures(in_use: &Fleet, servers: &[Arc<Server>]) -> u32 {
+    let stays = |backend: &Arc<Backend>| servers.iter().any(|made| made.id == backend.server.id);
+    in_use.topology.departures() + u32::from(!in_use.iter().all(stays))
 }
 
 /// As [`topology`], of servers that nobody uses.

@@ -80,11 +80,12 @@ impl Plan {
             .iter()
             .map(|server| known(server).unwrap_or_else(|| fleet::server(server, live.server_id())));
         let servers: Vec<_> = made.collect();
-        let topology = Arc::new(fleet::topology(&config, &servers));
         let in_use = live.backends.fleet();
+        let departures = fleet::departures(&in_use, &servers);
+        let topology = fleet::topology(&config, &servers).after_departures(departures);
         let health = Health::new(&config, &servers, &in_use.health);
         let mut plan = Self {
-            topology,
+            topology: Arc::new(topology),
             health,
             backends: Vec::new(),
             succeeded: Vec::new(),

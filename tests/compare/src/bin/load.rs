@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use compare::{client::Account, load};
+use compare::{beginnings, client::Account, load};
 use std::{
     io::{Read, Write},
     net::SocketAddr,
@@ -53,6 +53,20 @@ enum Load {
         #[arg(long)]
         mebibytes: u64,
     },
+    /// Connect, set five things, run one statement, quit; again and again. Told in round trips.
+    Begins {
+        sql: String,
+        /// Where the server is reached without a proxy.
+        #[arg(long)]
+        far: SocketAddr,
+        #[arg(long)]
+        seconds: f64,
+    },
+    /// Prepare the same statement again and again.
+    Prepares {
+        #[arg(long)]
+        seconds: f64,
+    },
     /// Open sessions, print the line, and close them when standard input ends.
     Idle {
         #[arg(long)]
@@ -60,6 +74,9 @@ enum Load {
         /// What each runs once.
         #[arg(long)]
         sql: Option<String>,
+        /// How many statements each prepares.
+        #[arg(long, default_value_t = 0)]
+        prepare: usize,
     },
 }
 
@@ -74,8 +91,10 @@ fn main() -> Result<()> {
         Load::Result { sql, times } => load::result(&account, &sql, times)?,
         Load::Upload { sql, mebibytes } => load::upload(&account, &sql, mebibytes)?,
         Load::Commands { mebibytes } => load::commands(&account, mebibytes)?,
-        Load::Idle { sessions, sql } => {
-            return load::idle(&account, sql.as_deref(), sessions, |counted| {
+        Load::Begins { sql, far, seconds } => beginnings::begins(&account, far, &sql, seconds)?,
+        Load::Prepares { seconds } => beginnings::prepares(&account, seconds)?,
+        Load::Idle { sessions, sql, prepare } => {
+            return load::idle(&account, sql.as_deref(), prepare, sessions, |counted| {
                 print(&counted)?;
                 std::io::stdin().read_to_end(&mut Vec::new())?;
                 Ok(())
