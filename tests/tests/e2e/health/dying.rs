@@ -12,7 +12,7 @@ session = [
   { use = 'hints' },
   { use = 'sticky' },
   { use = 'session-commands' },
-  { use = 'route', policy = 'read-write-split', balance = 'round-robin' },
+  { use = 'route', policy = 'read-write-split', balance = 'weighted-random' },
 ]
 backend = [{ use = 'catch-up' }]";
 
