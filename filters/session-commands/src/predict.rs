@@ -39,6 +39,7 @@ use store::{Census, Change, Store};
 /// What all sessions of a chain know.
 #[derive(Debug)]
 pub(crate) struct Memory {
+    settings: Settings,
     store: Store,
     epochs: Epochs,
     breaker: Breaker,
@@ -63,6 +64,7 @@ struct Counters {
 impl Memory {
     pub(crate) fn new(settings: Settings) -> Self {
         Self {
+            settings,
             store: Store::new(settings),
             epochs: Epochs::default(),
             breaker: Breaker::new(Instant::now()),

@@ -71,6 +71,7 @@ fn held_as(held: &Held, table: impl Fn(&Table) -> Name) -> (Cause, Option<Name>)
         Held::TemporaryTable(it) => (Cause::TemporaryTable, Some(table(it))),
         Held::TableLocks => (Cause::TableLock, None),
         Held::BackupLock => (Cause::BackupLock, None),
+        Held::UserLock(name) => (Cause::UserLock, Some(name.clone())),
         Held::UserLocks => (Cause::UserLock, None),
         Held::Handler(name) => (Cause::Handler, Some(name.clone())),
         Held::Xa => (Cause::Xa, None),
@@ -80,6 +81,11 @@ fn held_as(held: &Held, table: impl Fn(&Table) -> Name) -> (Cause, Option<Name>)
 }
 
 impl Cause {
+    /// Whether it ends as often as it began.
+    fn counts(self) -> bool {
+        self == Self::UserLock
+    }
+
     /// For people.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -138,7 +144,9 @@ impl Ties {
                 || *cause == Cause::OneShot && plan.consumes
                 || plan.ties.iter().any(|change| match change {
                     Change::Tie(..) | Change::Rename(..) => false,
-                    Change::Untie(known, of) => (known, of) == (cause, name),
+                    Change::Untie(known, of) => {
+                        (known, of) == (cause, name) && (!cause.counts() || self.is_single(name))
+                    }
                     Change::UntieAll(known) => known == cause,
                 })
         };
@@ -146,15 +154,26 @@ impl Ties {
         !self.causes.is_empty() && !goes_on && (plan.resets || self.causes.iter().all(ends))
     }
 
+    /// Whether a lock is held once.
+    fn is_single(&self, lock: &Name) -> bool {
+        let same = |(cause, name): &&(Cause, Name)| cause.counts() && name == lock;
+        self.causes.iter().filter(same).count() == 1
+    }
+
     /// Notes what has happened on the connection to `target`.
     pub(crate) fn change(&mut self, change: Change, target: &Target) {
         match change {
             Change::Tie(cause, name) => {
                 let name = if self.causes.len() < LIMIT { name } else { Name::default() };
-                if !self.causes.contains(&(cause, name.clone())) {
+                let again = cause.counts() && !name.is_empty();
+                if again || !self.causes.contains(&(cause, name.clone())) {
                     self.causes.push((cause, name));
                 }
                 self.target.get_or_insert_with(|| target.clone());
+            }
+            Change::Untie(cause, name) if cause.counts() => {
+                let known = self.causes.iter().position(|known| *known == (cause, name.clone()));
+                known.map(|at| self.causes.remove(at));
             }
             Change::Untie(cause, name) => {
                 self.causes.retain(|known| *known != (cause, name.clone()));

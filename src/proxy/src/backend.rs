@@ -10,6 +10,7 @@ mod gate;
 pub(crate) mod health;
 pub(crate) mod identity;
 mod ids;
+mod insert_id;
 pub(crate) mod kill;
 mod lasting;
 pub(crate) mod leash;

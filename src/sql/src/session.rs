@@ -17,6 +17,7 @@ mod assignment;
 mod cell;
 mod class;
 mod held;
+mod locks;
 mod prepared;
 mod read;
 mod set;

@@ -82,10 +82,12 @@ fn parse(node: usize, line: &str) -> Option<Line> {
 }
 
 /// Texts of the proxy's own: parts of a script's, and what a login has agreed on, after a reset.
-const OWN: [&str; 5] = [
+const OWN: [&str; 7] = [
     "SET @@SESSION.",
     "SET last_insert_id",
     "SET @@last_insert_id",
+    "SELECT LAST_INSERT_ID(), LAST_INSERT_ID(0) LIMIT 1",
+    "SELECT LAST_INSERT_ID() LIMIT 1",
     "SET NAMES utf8mb4 COLLATE utf8mb4_general_ci",
     "DEALLOCATE PREPARE ",
 ];

@@ -56,6 +56,7 @@ mod prepared;
 mod proxy_protocol;
 mod queries;
 mod ready;
+mod refused_late;
 mod relay;
 mod reload;
 mod rules;

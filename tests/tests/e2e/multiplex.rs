@@ -3,6 +3,7 @@
 
 mod alternating;
 mod crowd;
+mod insert_id;
 mod kills;
 mod pins;
 

@@ -106,6 +106,7 @@ fn what_becomes_of_a_text() {
         ("UNLOCK TABLES", "-TableLock"),
         ("LOCK INSTANCE FOR BACKUP", "+BackupLock"),
         ("SELECT GET_LOCK('a', 1)", "+UserLock"),
+        ("DO RELEASE_LOCK('a')", "-UserLock"),
         ("DO RELEASE_ALL_LOCKS()", "-UserLock"),
         ("HANDLER t OPEN AS h", "+Handler"),
         ("XA START 'x'", "+Xa"),

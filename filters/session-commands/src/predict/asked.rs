@@ -40,6 +40,9 @@ pub(crate) struct Predicting {
     pub(crate) worked: bool,
     /// The answer to the login, until a server was asked anything.
     login: Option<Arc<Evidence>>,
+    began: Instant,
+    /// A server has answered: it has accepted the account.
+    accepted: bool,
 }
 
 /// A command whose reply may be known, or is to be noted.
@@ -65,7 +68,14 @@ enum Kind {
 
 impl Predicting {
     pub(crate) fn new(memory: Arc<Memory>) -> Self {
-        Self { memory, me: Arc::new(Me::default()), worked: false, login: None }
+        let (me, began) = (Arc::new(Me::default()), Instant::now());
+        Self { memory, me, worked: false, login: None, began, accepted: false }
+    }
+
+    /// Whether a server has to accept the account before anything more is answered from memory.
+    fn is_overdue(&self, now: Instant) -> bool {
+        let limit = self.memory.settings.require_backend_auth_within;
+        !self.accepted && limit.is_some_and(|limit| now - self.began >= limit)
     }
 
     /// Whether the command's reply is of interest. `tied`: the session is, to its connection.
@@ -122,10 +132,10 @@ impl Predicting {
     /// The reply from memory, if there is one: all versions of servers that the session may meet
     /// are known to give the same.
     pub(crate) fn answer(&mut self, command: &Command, asked: &Asked) -> Option<Arc<Template>> {
-        if self.was_wrong_too_often() {
+        let (memory, now) = (&self.memory, Instant::now());
+        if self.was_wrong_too_often() || self.is_overdue(now) {
             return None;
         }
-        let (memory, now) = (&self.memory, Instant::now());
         let off = |profile: &NonZeroU64| memory.breaker.is_off(Some(*profile), now);
         if asked.profiles.iter().any(off) {
             return None;
@@ -186,6 +196,7 @@ impl Predicting {
     /// Finds out whether the login was rightly answered from memory: a server was asked, and
     /// answered, or could not be.
     fn met(&mut self, outcome: Result<&Reply, &Error>) {
+        self.accepted |= outcome.is_ok_and(|reply| reply.fact::<ServedBy>().is_some());
         let Some(login) = &self.login else { return };
         match outcome {
             Ok(reply) if reply.fact::<ServedBy>().is_none() => {}

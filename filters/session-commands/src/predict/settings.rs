@@ -2,7 +2,7 @@
 
 use chain::settings::{ByteSize, HumanDuration};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use std::time::Duration;
 
 /// Settings of `mode = "predict"`.
@@ -35,6 +35,12 @@ pub struct Settings {
     /// Beyond it nothing is given from memory for that version of servers for five minutes.
     #[schemars(range(max = 100))]
     pub trip_rate: u8,
+    /// How long a session may live on replies from memory while no server has accepted its account:
+    /// the proxy alone has checked the password, and the account may have gone meanwhile. Without
+    /// it: until its first statement that needs a server.
+    #[serde(deserialize_with = "given")]
+    #[schemars(with = "HumanDuration")]
+    pub require_backend_auth_within: Option<Duration>,
     /// Commands that are remembered at most, over all sessions of the chain.
     #[schemars(range(min = 1000, max = 100_000_000))]
     pub max_keys: u32,
@@ -45,6 +51,10 @@ pub struct Settings {
     /// The share of both, in percent, that one account keeps when there is no room for all.
     #[schemars(range(min = 1, max = 100))]
     pub quota: u8,
+}
+
+fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    chain::settings::duration::deserialize(deserializer).map(Some)
 }
 
 impl Default for Settings {
@@ -58,6 +68,7 @@ impl Default for Settings {
             prepare: true,
             with_warnings: false,
             trip_rate: 1,
+            require_backend_auth_within: None,
             max_keys: 200_000,
             max_bytes: 64 << 20,
             quota: 10,

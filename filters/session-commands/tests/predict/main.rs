@@ -197,6 +197,20 @@ fn h05_h84_each_version_is_known_by_itself() {
 }
 
 #[test]
+fn an_account_that_no_server_has_accepted_is_answered_for_so_long() {
+    let world = World::new(", predict.require_backend_auth_within = '1h'");
+    assert_eq!((world.run(SET), world.run(SET)), (5, 0));
+    let world = World::new(", predict.require_backend_auth_within = '0s'");
+    assert_eq!((world.run(SET), world.run(SET)), (5, 5));
+    let mut client = world.connect();
+    world.log.take();
+    for text in ["SELECT 1", SET] {
+        client.query(text).expect("an answer");
+    }
+    assert_eq!(world.log.take(), ["SELECT 1"], "a server has answered");
+}
+
+#[test]
 fn a_server_that_went_and_came_is_asked() {
     let world = World::new("");
     assert_eq!((world.run(SET), world.run(SET)), (5, 0));

@@ -98,6 +98,8 @@ struct State {
     avoided: Vec<(u32, Retry)>,
     /// Something of the session's is gone for good.
     lost: bool,
+    /// It has had a connection: a server has accepted its account.
+    accepted: bool,
     /// Where the session shares its connections.
     sharing: Option<share::Sharing>,
     /// What is to be brought to others once the last command has succeeded.
@@ -259,6 +261,7 @@ impl State {
             last: None,
             avoided: Vec::new(),
             lost: false,
+            accepted: false,
             sharing: None,
             order: None,
             away: Vec::new(),
@@ -388,7 +391,11 @@ impl State {
             let found = attached.as_ref().ok();
             trail.checked_out(began, found.map(|(_, target)| target.server.name.clone()));
         }
-        let (got, target) = attached?;
+        let (got, target) = match attached {
+            Ok(attached) => attached,
+            Err(error) => return Err(self.unattached(error)),
+        };
+        self.accepted = true;
         let attached = match got {
             Got::Clean(link) => self.hold(target, *link),
             Got::Parked(parked) => self.take_up(*parked, target, command),

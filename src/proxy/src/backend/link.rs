@@ -104,9 +104,23 @@ impl Link {
 
     /// Runs a statement that gives no rows.
     pub(crate) async fn run(&mut self, sql: &str) -> Result<(), ConnectError> {
+        let query = self.query(sql);
+        self.ask(CommandCode::QUERY, &query).await
+    }
+
+    /// The payload of a COM_QUERY.
+    pub(super) fn query(&self, sql: &str) -> Bytes {
         let mut query = BytesMut::new();
         Query::new(sql.as_bytes()).encode(&mut query, self.key.capabilities);
-        self.ask(CommandCode::QUERY, &query[1..]).await
+        query.freeze().slice(1..)
+    }
+
+    /// Sends a command.
+    pub(super) async fn send(&mut self, code: CommandCode, payload: &[u8]) -> io::Result<()> {
+        let mut packet = BytesMut::with_capacity(payload.len() + 8);
+        put_packet(&mut packet, 0, &[&[code.0], payload].concat());
+        self.io.write_all(&packet).await?;
+        self.io.flush().await
     }
 
     /// Says goodbye, so that the server does not count an aborted client.
@@ -146,10 +160,7 @@ impl Link {
         code: CommandCode,
         payload: &[u8],
     ) -> Result<(), ConnectError> {
-        let mut packet = BytesMut::with_capacity(payload.len() + 8);
-        put_packet(&mut packet, 0, &[&[code.0], payload].concat());
-        self.io.write_all(&packet).await?;
-        self.io.flush().await?;
+        self.send(code, payload).await?;
         let mut read = BytesMut::new();
         let reply = read_message(&mut self.io, &mut read, REPLY_LIMIT).await?.payload();
         if !read.is_empty() {

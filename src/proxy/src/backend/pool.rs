@@ -13,12 +13,13 @@ use super::{
     identity::{self, attributes},
     link::Link,
     schema::Schema,
+    seat::Seat,
 };
 use crate::config::Account;
 use bytes::Bytes;
 use chain::Session;
 pub(super) use idle::Fit;
-use idle::Idle;
+use idle::{Idle, Kind};
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -127,7 +128,16 @@ impl Backend {
     ) -> Result<Option<Got>, ConnectError> {
         let mut link = match got {
             Got::Parked(mut parked) => {
-                return Ok(parked.is_alive().then_some(Got::Parked(parked)));
+                if !parked.is_alive() {
+                    return Ok(None);
+                }
+                if !want.need.as_ref().is_some_and(|need| parked.is_for_owner(need))
+                    && parked.owes()
+                {
+                    // Whoever had it has nothing to wait for in the meantime.
+                    return Ok(parked.told(want.session).await.map(Got::Parked));
+                }
+                return Ok(Some(Got::Parked(parked)));
             }
             Got::Clean(link) => link,
         };
@@ -230,6 +240,16 @@ impl Backend {
         match self.put(Got::Parked(parked)) {
             Some(Got::Parked(parked)) => Some(parked),
             _ => None,
+        }
+    }
+
+    /// Takes the connection with this place, if no session has it.
+    pub(super) fn take_back(&self, seat: &Arc<Seat>) -> Option<Box<Parked>> {
+        let mut pool = self.pool.lock();
+        let at = pool.idle.iter().position(|idle| idle.kind.is_at(seat))?;
+        match pool.idle.remove(at).kind {
+            Kind::Parked(parked) => Some(parked),
+            Kind::Clean(_) => None,
         }
     }
 

@@ -43,6 +43,7 @@ impl Link {
         {
             return Ok(false);
         }
+        self.pay_debt().await?;
         self.reset().await?;
         Ok(true)
     }

@@ -4,9 +4,10 @@ use super::{lasting::Lasting, schema::Schema, sessions::Lease};
 use arc_swap::ArcSwapOption;
 use chain::End;
 use std::sync::{
-    Arc, Mutex, PoisonError,
+    Arc, Mutex, MutexGuard, PoisonError,
     atomic::{AtomicBool, Ordering::Relaxed},
 };
+use tokio::sync::oneshot;
 use wire::{ok::OkPacket, packet::HEADER_LEN, status::Status};
 
 /// A connection's place for one session after the other.
@@ -21,6 +22,8 @@ pub(crate) struct Seat {
     in_schema: AtomicBool,
     /// Locked when a reply ends and when the next command is sent: by one side at a time.
     left: Mutex<Left>,
+    /// Whom the connection owes what LAST_INSERT_ID() says there. Locked as [`Self::left`] is.
+    debt: Mutex<Option<oneshot::Sender<u64>>>,
 }
 
 /// What the last reply has left on its connection.
@@ -77,19 +80,34 @@ impl Seat {
 
     /// Notes how a reply has ended, on a connection that is shared.
     pub(crate) fn ended(&self, end: &End, warnings: u16, rows: u64) {
-        *self.lock() = Left::by(end, warnings, rows);
+        *lock(&self.left) = Left::by(end, warnings, rows);
     }
 
     /// What the last reply has left. Asked a second time: nothing.
     pub(crate) fn left(&self) -> Option<Left> {
-        let mut left = self.lock();
+        let mut left = lock(&self.left);
         (*left != Left::default()).then(|| std::mem::take(&mut *left))
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Left> {
-        // Nothing panics while it is locked.
-        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    /// From here on the connection owes the session what LAST_INSERT_ID() says there.
+    pub(crate) fn owe(&self, session: oneshot::Sender<u64>) {
+        *lock(&self.debt) = Some(session);
     }
+
+    /// Whether it owes that to a session that may yet want to know.
+    pub(crate) fn owes(&self) -> bool {
+        lock(&self.debt).as_ref().is_some_and(|session| !session.is_closed())
+    }
+
+    /// Whom the connection owes it. Asked a second time: nobody.
+    pub(crate) fn debt(&self) -> Option<oneshot::Sender<u64>> {
+        lock(&self.debt).take().filter(|session| !session.is_closed())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing panics while it is locked.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Left {

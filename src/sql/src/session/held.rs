@@ -20,7 +20,9 @@ pub enum Held {
     TableLocks,
     /// `LOCK INSTANCE`, `BACKUP LOCK`, `BACKUP STAGE`.
     BackupLock,
-    /// `GET_LOCK()`: all of them together.
+    /// `GET_LOCK()` with a name that can be read, as often as it was got.
+    UserLock(Box<[u8]>),
+    /// `GET_LOCK()`: all of them together, or one whose name is not known.
     UserLocks,
     /// An open `HANDLER`, by its alias or its table's name, as it is written without quotes.
     Handler(Box<[u8]>),

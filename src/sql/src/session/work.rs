@@ -1,7 +1,7 @@
 //! What a statement that works on data does to the session on the side: user variables that it sets,
 //! locks that its functions take, `LAST_INSERT_ID()` with a value.
 
-use super::{Cell, Held, Hold, next};
+use super::{Cell, Held, Hold, locks, next};
 use crate::{
     Verb,
     cursor::Cursor,
@@ -44,8 +44,8 @@ fn contains_into(text: &[u8]) -> bool {
 
 /// Looks at the rest of a statement, up to its end; `cursor` is behind the verb.
 pub(super) fn scan(cursor: &mut Cursor<'_>, verb: Verb) -> Side {
-    let mut side = Side::default();
-    let (mut takes, mut releases, mut last_insert_id) = (false, false, false);
+    let mut side = Side { hold: locks::alone(verb, cursor.clone()), ..Side::default() };
+    let (mut takes, mut last_insert_id) = (false, false);
     // Behind INTO there are targets as long as commas follow.
     let (mut into, mut after_dot) = (matches!(verb, Verb::Load | Verb::Get), false);
     while let Some(token) = next(cursor) {
@@ -59,7 +59,6 @@ pub(super) fn scan(cursor: &mut Cursor<'_>, verb: Verb) -> Side {
                 let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
                 if !after_dot && cursor.ahead().is_some_and(|next| next.kind == Kind::Open) {
                     takes |= is("get_lock");
-                    releases |= is("release_all_locks");
                     last_insert_id |= is("last_insert_id") && has_arguments(cursor);
                 }
                 into = matches!(verb, Verb::Load | Verb::Get)
@@ -75,12 +74,9 @@ pub(super) fn scan(cursor: &mut Cursor<'_>, verb: Verb) -> Side {
     if verb == Verb::Call {
         side.writes.push(Cell::Anything);
     }
-    // Which of the two comes first is not seen.
-    side.hold = match (takes, releases) {
-        (true, _) => Some(Hold::Takes(Held::UserLocks)),
-        (false, true) => Some(Hold::Releases(Held::UserLocks)),
-        (false, false) => None,
-    };
+    if takes && side.hold.is_none() {
+        side.hold = Some(Hold::Takes(Held::UserLocks));
+    }
     side
 }
 

@@ -78,6 +78,7 @@ fn of(held: &Held) -> String {
         Held::TemporaryTable(name) => format!("table {}", table(name)),
         Held::TableLocks => "table locks".to_owned(),
         Held::BackupLock => "backup lock".to_owned(),
+        Held::UserLock(name) => format!("user lock {}", String::from_utf8_lossy(name)),
         Held::UserLocks => "user locks".to_owned(),
         Held::Handler(name) => format!("handler {}", String::from_utf8_lossy(name)),
         Held::Xa => "xa".to_owned(),

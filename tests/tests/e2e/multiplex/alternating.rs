@@ -10,6 +10,7 @@ on_both_vendors!(
     equal_states_need_no_reset,
     statements_are_each_sessions_own,
     what_the_last_statement_left_is_each_sessions_own,
+    counts_look_as_from_the_server,
     the_last_insert_id_is_each_sessions_own,
     schemas_are_each_sessions_own,
     a_reset_is_of_one_session,
@@ -125,6 +126,36 @@ fn what_the_last_statement_left_is_each_sessions_own(cluster: &Cluster) -> Resul
     other.must("SELECT COUNT(*) FROM t")?;
     ensure!(one.rows("SHOW WARNINGS")?.is_empty());
     same(&mut one, "SELECT @@warning_count", "0")?;
+    Ok(())
+}
+
+/// Also of a session that has run nothing yet.
+fn counts_look_as_from_the_server(cluster: &Cluster) -> Result<()> {
+    let schema = cluster.schema()?;
+    let proxy = start(cluster, 1)?;
+    let login = login(cluster, &schema.name);
+    let mut direct = Client::connect(&cluster.addresses[0], &login)?;
+    let (mut one, mut other) = (proxy.connect(&login)?, proxy.connect(&login)?);
+    ["t", "u"].iter().try_for_each(|name| direct.must(&format!("CREATE TABLE {name} (a INT)")))?;
+    direct = Client::connect(&cluster.addresses[0], &login)?;
+    for (run, ask, is_call) in [
+        ("", "SELECT ROW_COUNT()", true),
+        ("INSERT INTO {} VALUES (1), (2), (3)", "SELECT ROW_COUNT(), row_count( )", true),
+        ("SELECT 1 UNION SELECT 2", "SELECT FOUND_ROWS(), ROW_COUNT()", false),
+        ("SELECT 1 UNION SELECT 2", "SELECT FOUND_ROWS() AS n", false),
+        ("DELETE FROM {}", "SELECT ROW_COUNT() - 5", false),
+    ] {
+        for (client, table) in [(&mut direct, "t"), (&mut one, "u")] {
+            if !run.is_empty() {
+                client.must(&run.replace("{}", table))?;
+            }
+        }
+        other.must("SELECT 1 UNION SELECT 2 UNION SELECT 3")?;
+        let (ours, theirs) = (one.query(ask)?, direct.query(ask)?);
+        let rows = |reply: &e2e::client::Reply| reply.rows(direct.capabilities);
+        ensure!(rows(&ours)? == rows(&theirs)?, "{ask}: {:?}", rows(&ours));
+        ensure!(!is_call || ours.raw == theirs.raw, "{ask}: {:?}, not {:?}", ours.raw, theirs.raw);
+    }
     Ok(())
 }
 

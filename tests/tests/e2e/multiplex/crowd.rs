@@ -2,13 +2,17 @@
 
 use super::{login, metric, same, start_with, value};
 use anyhow::{Context, Result, ensure};
-use e2e::{Client, Cluster, Proxy};
+use e2e::{Client, Cluster, Login, Proxy, client::Statement};
 use std::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     thread,
+    time::{Duration, Instant},
 };
 
-on_both_vendors!(few_connections_are_enough_for_many_sessions);
+on_both_vendors!(
+    few_connections_are_enough_for_many_sessions,
+    throughput_beside_direct_connections,
+);
 
 /// Connections to the server.
 const CONNECTIONS: u32 = 20;
@@ -18,7 +22,7 @@ struct Walker {
     client: Client,
     number: u64,
     seed: u64,
-    statement: e2e::client::Statement,
+    statement: Statement,
     charset: &'static str,
     variable: u64,
     mode: &'static str,
@@ -28,6 +32,48 @@ fn sessions() -> u64 {
     match std::env::var("TOWPATH_TEST_SCALE").as_deref() {
         Ok("full") => 1000,
         _ => 100,
+    }
+}
+
+/// A client with the statements of a transaction as sysbench's `oltp_read_write` has them.
+struct Worker {
+    client: Client,
+    point: Statement,
+    range: Statement,
+    update: Statement,
+    delete: Statement,
+    insert: Statement,
+}
+
+impl Worker {
+    fn new(address: &str, login: &Login) -> Result<Self> {
+        let mut client = Client::connect(address, login)?;
+        let mut prepare = |text: &str| client.prepare(text);
+        Ok(Self {
+            point: prepare("SELECT b FROM t WHERE a = ?")?,
+            range: prepare("SELECT b FROM t WHERE a BETWEEN ? AND ? ORDER BY b")?,
+            update: prepare("UPDATE t SET b = b + 1 WHERE a = ?")?,
+            delete: prepare("DELETE FROM t WHERE a = ?")?,
+            insert: prepare("INSERT INTO t (a, b) VALUES (?, 0)")?,
+            client,
+        })
+    }
+
+    /// On rows that no other thread touches.
+    fn transaction(&mut self, thread: u64, turn: u64) -> Result<()> {
+        let row = (1000 * thread + turn % 50).to_string();
+        let row = Some(row.as_bytes());
+        let Self { client, .. } = self;
+        client.must("BEGIN")?;
+        for statement in [&self.point; 6] {
+            ensure!(client.execute(statement, 0, &[row])?.error().is_none());
+        }
+        ensure!(client.execute(&self.range, 0, &[row, row])?.error().is_none());
+        for statement in [&self.update, &self.delete, &self.insert] {
+            let reply = client.execute(statement, 0, &[row])?;
+            ensure!(reply.error().is_none(), "{:?}", reply.error());
+        }
+        client.must("COMMIT")
     }
 }
 
@@ -167,4 +213,59 @@ fn few_connections_are_enough_for_many_sessions(cluster: &Cluster) -> Result<()>
     ensure!(most <= u64::from(CONNECTIONS) + 1, "{most} connections");
     ensure!(metric(&proxy, "towpath_backend_shared_total{fit=\"equal\"}")? > 0);
     Ok(())
+}
+
+/// What so many sessions get done over 20 connections, and 20 clients without a proxy: said, and not
+/// judged, because all of it shares one machine with other tests.
+fn throughput_beside_direct_connections(cluster: &Cluster) -> Result<()> {
+    let schema = cluster.schema()?;
+    let login = login(cluster, &schema.name);
+    let mut direct = Client::connect(&cluster.addresses[0], &login)?;
+    direct.must("CREATE TABLE t (a INT AUTO_INCREMENT PRIMARY KEY, b INT)")?;
+    for thread in 1..=u64::from(CONNECTIONS) {
+        let rows: Vec<_> = (0..50).map(|row| format!("({}, 0)", 1000 * thread + row)).collect();
+        direct.must(&format!("INSERT INTO t VALUES {}", rows.join(", ")))?;
+    }
+    let proxy = start_with(cluster, CONNECTIONS, "[backend]\nconnect_budget = \"30s\"")?;
+    let alone = work(&cluster.addresses[0], &login, u64::from(CONNECTIONS))?;
+    let shared = work(&proxy.address, &login, sessions())?;
+    let share = alone.as_secs_f64() / shared.as_secs_f64();
+    eprintln!(
+        "{}: {} sessions over {CONNECTIONS} connections: {share:.2} of {CONNECTIONS} direct ones \
+         ({alone:?}, {shared:?})",
+        cluster.vendor,
+        sessions()
+    );
+    Ok(())
+}
+
+/// How long 20 threads take for their transactions, each by its share of so many sessions in turn.
+fn work(address: &str, login: &Login, sessions: u64) -> Result<Duration> {
+    const TURNS: u64 = 50;
+    let threads = u64::from(CONNECTIONS);
+    let ready = std::sync::Barrier::new(CONNECTIONS as usize + 1);
+    thread::scope(|scope| {
+        let threads: Vec<_> = (1..=threads)
+            .map(|thread| {
+                let ready = &ready;
+                scope.spawn(move || -> Result<()> {
+                    let workers: Result<Vec<_>> =
+                        (0..sessions / threads).map(|_| Worker::new(address, login)).collect();
+                    ready.wait();
+                    let mut workers = workers?;
+                    for turn in 0..TURNS {
+                        let at = turn as usize % workers.len();
+                        workers[at].transaction(thread, turn)?;
+                    }
+                    Ok(())
+                })
+            })
+            .collect();
+        ready.wait();
+        let began = Instant::now();
+        for thread in threads {
+            thread.join().expect("a worker's thread does not panic")?;
+        }
+        Ok(began.elapsed())
+    })
 }

@@ -123,10 +123,21 @@ fn a_lock(cluster: &Cluster) -> Result<()> {
     let name = pair._schema.name.clone();
     let get = format!("SELECT GET_LOCK('{name}', 0)");
     pair.while_between("a lock", &[&get], &["DO RELEASE_ALL_LOCKS()"])?;
-    // It may have been got more often.
-    pair.must(&get)?;
-    pair.must(&format!("SELECT RELEASE_LOCK('{name}')"))?;
-    pair.is_pinned("a lock")
+    let release = format!("SELECT RELEASE_LOCK('{name}')");
+    pair.while_between("a lock", &[&get], &[&release])?;
+    // As often as it was got.
+    pair.while_between("a lock", &[&get, &get, &release], &[&release])?;
+    let other = format!("SELECT GET_LOCK('{name}_2', 0)");
+    let others = format!("DO RELEASE_LOCK('{name}_2')");
+    pair.while_between("a lock", &[&get, &other, &release], &[&others])?;
+    // The same lock, but nobody can be sure of that; nor of what is called for no row.
+    pair.must(&get.to_uppercase())?;
+    pair.must(&release)?;
+    pair.must(&format!("{} FROM t WHERE a < 0", release.to_uppercase()))?;
+    pair.is_pinned("a lock")?;
+    pair.must("DO RELEASE_ALL_LOCKS()")?;
+    let unseen = format!("SELECT GET_LOCK(CONCAT('{name}', ''), 0)");
+    pair.while_between("a lock", &[&unseen, &release], &["DO RELEASE_ALL_LOCKS()"])
 }
 
 fn a_handler(cluster: &Cluster) -> Result<()> {

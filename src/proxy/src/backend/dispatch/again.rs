@@ -45,6 +45,7 @@ impl State {
 
     /// Lets go of a connection.
     pub(super) fn let_go(&mut self, at: usize) {
+        self.settle(at);
         let held = self.held.remove(at);
         tracing::debug!(server = %held.target.server.name, "a session lets go of a connection");
         self.me.entry.detach(&held.ids.lease);

@@ -123,6 +123,19 @@ impl State {
     }
 }
 
+/// Errors of a server that does not let an account in: a wrong password, a locked one, one that has
+/// expired.
+const DENIED: [u16; 5] = [1045, 1698, 1862, 3118, 4151];
+
+impl State {
+    /// A session whose account no server has ever accepted ends with the server's own words: a
+    /// client of the server's would not have got in either.
+    pub(super) fn unattached(&mut self, error: Error) -> Error {
+        self.lost |= !self.accepted && DENIED.contains(&error.code());
+        error
+    }
+}
+
 /// How connections are got for one command.
 struct Search<'a> {
     backends: &'a Backends,

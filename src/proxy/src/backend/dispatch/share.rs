@@ -8,6 +8,7 @@
 //!                                                           other state: renewed by `catch-up`
 //! ```
 
+mod insert_id;
 mod last;
 mod parked;
 mod pins;
@@ -16,21 +17,20 @@ pub(in crate::backend) use parked::{Condition, Need, Parked};
 
 use super::{Held, State};
 use crate::backend::{
-    ids::{self, Ids, Rewrite},
+    ids::{Ids, Rewrite},
     link,
     sessions::Lease,
 };
 use crate::session::login::LOGIN;
 use chain::{
-    Command, Error, Result,
+    Command, Result,
     facts::Multiplex,
     facts::{Adopted, FastForward, Pin, Renewal, RuleVerdict, SessionLog, Target, Tied},
     topology::InUse,
 };
-use last::Values;
+use last::{Values, unknown};
 use pins::Doing;
 use std::sync::{Arc, Weak, atomic::Ordering::Relaxed};
-use tower::ServiceExt;
 use wire::command::CommandCode;
 
 /// What a session that shares its connections knows of itself.
@@ -63,6 +63,8 @@ pub(super) struct Shared {
     insert_id: Option<u64>,
     /// It is the one that the session used last, and nobody has had it since.
     is_last: bool,
+    /// Nobody has had it since the session last wrote there, or nobody ever had.
+    written: bool,
 }
 
 impl State {
@@ -154,7 +156,7 @@ impl State {
         if !is_own {
             let renewal = renewal(&held.ids, shared, command, enters);
             shared.adoption = Some(Adopted { equal, renewal });
-            (shared.adopted, shared.is_last) = (true, false);
+            (shared.adopted, shared.is_last, shared.written) = (true, false, false);
             if !equal {
                 (shared.unclean, shared.insert_id) = (false, Some(0));
                 shared.pins = pins::Pins::default();
@@ -175,13 +177,16 @@ impl State {
     ) -> Result<Option<Rewrite>> {
         let was_last = self.held[at].shared.as_ref().is_some_and(|shared| shared.is_last);
         self.note_begun(at, command);
-        let needs = last::needs(command);
-        if needs.last_write {
-            self.recall_insert_id(at, command).await?;
-        }
-        match &self.sharing {
-            Some(sharing) if needs.last_used && !was_last => sharing.values.put_into(command),
-            _ => Ok(None),
+        let undisturbed = !self.prepare_insert_id(at, command).await?;
+        let (Some(sharing), Some(shared)) = (&self.sharing, &self.held[at].shared) else {
+            return Ok(None);
+        };
+        if !last::needs(command).last_used || was_last && undisturbed {
+            Ok(None)
+        } else if was_last && shared.pins.has_list() {
+            Err(unknown())
+        } else {
+            sharing.values.put_into(command)
         }
     }
 
@@ -213,6 +218,7 @@ impl State {
         let head = log.map_or(0, |log| log.head());
         sharing.values.follow(head);
         shared.pins.doing = Doing::of(command, one.ids.vendor, sets);
+        shared.written |= shared.pins.doing.writes;
         // What is in the log runs anywhere, and leaves nothing to ask for.
         if log.is_none_or(|log| log.this.is_none()) {
             for (other, held) in held.iter_mut().enumerate() {
@@ -237,29 +243,10 @@ impl State {
         // What an error says is asked for where it came from.
         shared.is_last |= left.failed;
         sharing.values.settle(&doing, &left);
-        if left.insert_id != 0 {
-            shared.insert_id = Some(left.insert_id);
-        }
-    }
-
-    /// Makes LAST_INSERT_ID() say on a connection what it says in the session.
-    async fn recall_insert_id(&mut self, at: usize, command: &Command) -> Result<()> {
-        let Self { held, sharing: Some(sharing), .. } = self else { return Ok(()) };
-        let (one, wanted) = (&mut held[at], sharing.values.insert_id);
-        let Some(shared) = &mut one.shared else { return Ok(()) };
-        if shared.insert_id == Some(wanted) {
-            return Ok(());
-        }
-        shared.insert_id = Some(wanted);
-        let mut set = command.aside_query("dispatch", format!("SET last_insert_id = {wanted}"));
-        if let Some(log) = command.fact::<SessionLog>() {
-            set.note(SessionLog { this: None, ..log.clone() });
-        }
-        let answer = ids::ask(one, set).await?;
-        one.stack.ready().await?;
-        match answer.end.error {
-            None => Ok(()),
-            Some(_) => Err(Error::backend("the last insert id could not be set")),
+        if doing.insert_id.leave_open(&left) {
+            let place = (&shared.parked.seat, &one.ids.lease.backend);
+            let there = shared.insert_id.take();
+            sharing.values.insert_id.stays(place, there, doing.insert_id);
         }
     }
 }
@@ -280,6 +267,7 @@ impl Shared {
             pins: pins::Pins::default(),
             insert_id: Some(0),
             is_last: false,
+            written: true,
         }
     }
 }

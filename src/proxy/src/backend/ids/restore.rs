@@ -117,6 +117,7 @@ impl Restorer {
         let mut from = self.from;
         self.rewrite.restore_name(&mut column.org_name, &mut from);
         self.rewrite.restore_name(&mut column.name, &mut self.from);
+        self.rewrite.restore_type(&mut column);
         let mut restored = BytesMut::with_capacity(payload.len());
         column.encode(&mut restored, self.capabilities);
         if restored.len() == payload.len() {

@@ -5,6 +5,7 @@ use crate::backend::connect::Vendor;
 use bytes::Bytes;
 use memchr::memmem;
 use sql::{ConnectionId, Span};
+use wire::column::{Column, kind};
 
 /// A statement's text as the client sent it, and as the server gets it. Both are of one length.
 pub(in crate::backend) struct Rewrite {
@@ -12,7 +13,12 @@ pub(in crate::backend) struct Rewrite {
     pub(in crate::backend) ours: Bytes,
     /// Where they differ.
     places: Vec<Span>,
+    /// What stood there were counts: BIGINTs of this many characters at most.
+    counts: bool,
 }
+
+/// What servers say of the columns `ROW_COUNT()` and `FOUND_ROWS()`.
+const COUNT_LENGTH: u32 = 21;
 
 impl Rewrite {
     pub(super) fn new(text: Bytes, read: &[ConnectionId], vendor: Vendor, id: u32) -> Self {
@@ -24,12 +30,21 @@ impl Rewrite {
             ConnectionId::Call { name, close, .. } => name.start..close + 1,
             ConnectionId::Variable(span) => span.clone(),
         });
-        Self { theirs: text, ours: ours.into(), places: places.collect() }
+        Self { theirs: text, ours: ours.into(), places: places.collect(), counts: false }
     }
 
-    /// Another change of a text, that keeps its length.
+    /// Counts in place of calls; the text keeps its length.
     pub(in crate::backend) fn of(theirs: Bytes, ours: Bytes, places: Vec<Span>) -> Self {
-        Self { theirs, ours, places }
+        Self { theirs, ours, places, counts: true }
+    }
+
+    /// Makes a column whose name has been restored what a call alone would have been.
+    pub(super) fn restore_type(&self, column: &mut Column) {
+        let is_call = |place: &Span| column.name == self.theirs[place.clone()];
+        if self.counts && self.places.iter().any(is_call) {
+            (column.kind, column.length) = (kind::LONGLONG, COUNT_LENGTH);
+            column.flags &= !Column::UNSIGNED;
+        }
     }
 
     /// Puts the client's words back into the name of a column that the server made of its

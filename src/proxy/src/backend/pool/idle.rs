@@ -1,8 +1,8 @@
 //! A connection that no session has just now, and how well it fits one.
 
 use super::{Got, Want};
-use crate::backend::{Key, dispatch::share::Parked, link::Link, schema::Schema};
-use std::time::Instant;
+use crate::backend::{Key, dispatch::share::Parked, link::Link, schema::Schema, seat::Seat};
+use std::{sync::Arc, time::Instant};
 use wire::attributes::Attributes;
 
 /// A connection that no session has just now.
@@ -63,6 +63,11 @@ impl Kind {
     /// Whether its session may come back to it.
     pub(super) fn is_owned(&self) -> bool {
         matches!(self, Self::Parked(parked) if parked.is_owned())
+    }
+
+    /// Whether it is parked, and has this place.
+    pub(super) fn is_at(&self, seat: &Arc<Seat>) -> bool {
+        matches!(self, Self::Parked(parked) if parked.is_at(seat))
     }
 
     /// Whether nothing has come from the server, and nothing has cut it.

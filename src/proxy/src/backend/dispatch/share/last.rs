@@ -1,7 +1,7 @@
 //! What a statement may ask about the one before it, kept for when that one's connection is
 //! another session's.
 
-use super::pins::Doing;
+use super::{insert_id::InsertId, pins::Doing};
 use crate::backend::{ids::Rewrite, seat::Left};
 use chain::{
     Command, Error, Result,
@@ -12,10 +12,10 @@ use sql::{Count, CountFunction, Dialect, Needs, Verb};
 use wire::command::CommandCode;
 
 /// What the session's replies have said.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Values {
     /// What LAST_INSERT_ID() says.
-    pub(super) insert_id: u64,
+    pub(super) insert_id: InsertId,
     row_count: Option<i64>,
     found_rows: Option<u64>,
     head: Lsn,
@@ -35,6 +35,14 @@ pub(super) fn asks(command: &Command) -> bool {
     command.sql().is_some_and(|text| statement(text).needs.last_used)
 }
 
+impl Default for Values {
+    /// What a connection says that has run nothing yet.
+    fn default() -> Self {
+        let insert_id = InsertId::default();
+        Self { insert_id, row_count: Some(0), found_rows: Some(0), head: 0 }
+    }
+}
+
 impl Values {
     /// Takes in how a reply has ended.
     pub(super) fn settle(&mut self, doing: &Doing, left: &Left) {
@@ -43,9 +51,6 @@ impl Values {
         }
         if doing.works {
             (self.row_count, self.found_rows) = (Some(left.row_count), left.found_rows);
-        }
-        if left.insert_id != 0 {
-            self.insert_id = left.insert_id;
         }
     }
 
@@ -89,7 +94,7 @@ impl Values {
     }
 }
 
-fn unknown() -> Error {
+pub(super) fn unknown() -> Error {
     let text = "the connection that knew what the last statement has left is another session's by \
                 now";
     Error::backend(text).with_code(code::FILTER, *b"HY000")
@@ -103,10 +108,11 @@ fn names_counts(text: &[u8]) -> bool {
 /// Puts an expression with this value in a place, filled up with blanks: the names of columns do not
 /// change their length. `None` if there is no room for it.
 fn put(place: &mut [u8], value: i64) -> Option<()> {
-    // No literal alone: servers name a column after its value then.
+    // No literal alone: servers name a column after its value then. And the calls have a sign.
     let value = match value {
-        ..0 => format!("-({}|0))", value.unsigned_abs()),
-        _ => format!("{value}|0)"),
+        ..0 => format!("0-{})", value.unsigned_abs()),
+        10_000_000.. => format!("{value}|0)"),
+        _ => format!("0+{value})"),
     };
     let at = place.len().checked_sub(value.len()).filter(|at| *at > 0)?;
     place.fill(b' ');
@@ -126,9 +132,10 @@ mod tests {
             put(&mut text, value)?;
             String::from_utf8(text).ok()
         };
-        assert_eq!(put("ROW_COUNT()", 3).as_deref(), Some("(      3|0)"));
-        assert_eq!(put("ROW_COUNT()", -1).as_deref(), Some("(   -(1|0))"));
-        assert_eq!(put("FOUND_ROWS( )", 1_234_567).as_deref(), Some("(  1234567|0)"));
+        assert_eq!(put("ROW_COUNT()", 3).as_deref(), Some("(      0+3)"));
+        assert_eq!(put("ROW_COUNT()", -1).as_deref(), Some("(      0-1)"));
+        assert_eq!(put("FOUND_ROWS( )", 1_234_567).as_deref(), Some("(  0+1234567)"));
+        assert_eq!(put("FOUND_ROWS()", 12_345_678).as_deref(), Some("(12345678|0)"));
         assert_eq!(put("ROW_COUNT()", 123_456_789), None);
     }
 }

@@ -16,8 +16,8 @@ use tower::Service;
 
 /// A connection that its session has let go of between two commands.
 pub(in crate::backend) struct Parked {
-    held: Held,
-    kept: Kept,
+    pub(super) held: Held,
+    pub(super) kept: Kept,
     owner: Weak<Entry>,
     /// The session's, as the connection was parked.
     generation: u32,
@@ -106,6 +106,15 @@ impl Parked {
         std::ptr::eq(self.owner.as_ptr(), Arc::as_ptr(entry)) && self.generation == generation
     }
 
+    pub(in crate::backend) fn is_at(&self, seat: &Arc<Seat>) -> bool {
+        Arc::ptr_eq(&self.kept.seat, seat)
+    }
+
+    /// Whether it is the session's own that comes for it.
+    pub(in crate::backend) fn is_for_owner(&self, need: &Need) -> bool {
+        Weak::ptr_eq(&self.owner, &need.owner) && self.generation == need.generation
+    }
+
     pub(super) fn is_equal(&self, need: &Need) -> bool {
         let Some(Shared { condition: Some(condition), unclean: false, .. }) = &self.held.shared
         else {
@@ -116,9 +125,8 @@ impl Parked {
 
     /// How well it fits a session; `None` if not at all.
     pub(in crate::backend) fn rank(&self, need: &Need) -> Option<Fit> {
-        let is_own = Weak::ptr_eq(&self.owner, &need.owner) && self.generation == need.generation;
         let adopted = self.held.is_adopted();
-        if is_own && !(need.own && adopted) {
+        if self.is_for_owner(need) && !(need.own && adopted) {
             return Some(Fit::Own);
         }
         if need.own {

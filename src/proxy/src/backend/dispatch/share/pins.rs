@@ -1,9 +1,10 @@
 //! What holds a session to a connection between two commands.
 
-use super::State;
+use super::{State, insert_id::Changes};
 use crate::backend::{connect::Vendor, seat::Left};
 use chain::{
     Command,
+    command::Asker,
     facts::{Statement, Tied},
 };
 use sql::{Class, Verb};
@@ -36,6 +37,9 @@ pub(super) struct Doing {
     ends_work: bool,
     clears_list: bool,
     counts_found: bool,
+    /// It may change something on the server.
+    pub(super) writes: bool,
+    pub(super) insert_id: Changes,
 }
 
 impl Doing {
@@ -47,7 +51,11 @@ impl Doing {
         let ends_tie = command.fact::<Tied>().is_some_and(|tied| tied.ends);
         let statement = command.fact::<Statement>().filter(|_| runs);
         let Some(statement) = statement else {
-            return Self { works: runs && !sets, sets, ends_tie, ..Self::default() };
+            let works = runs && !sets;
+            // Of a filter's own statements none does.
+            let unread = works && command.asker() == Asker::Client;
+            let insert_id = if unread { Changes::Anything } else { Changes::Nothing };
+            return Self { works, sets, ends_tie, writes: unread, insert_id, ..Self::default() };
         };
         let found = statement.get();
         // A statement without a table leaves MariaDB's list as it is.
@@ -66,6 +74,8 @@ impl Doing {
             clears_list: !found.needs.last_used && (vendor == Vendor::MySql || has_table && !sets),
             counts_found: found.class == Class::Read
                 && has_word(statement.text(), b"sql_calc_found_rows"),
+            writes: !matches!(found.class, Class::Read | Class::Show | Class::Explain),
+            insert_id: Changes::of(command, statement),
         }
     }
 }
