@@ -328,7 +328,7 @@ async fn state_of_one_connection_and_a_switch_to_fast_forward_forbid_it() {
     let session = testing::session();
     let group = session.topology.hostgroup(session.hostgroup).unwrap();
     let target = Target { hostgroup: session.hostgroup, server: group.servers[0].clone() };
-    let pin = Pin { target, cause: "a temporary table", soft: false };
+    let pin = Pin { target, cause: "a temporary table", soft: false, again: false };
     assert!(!bed.is_hit(cached("SELECT a FROM t").with(pin)));
     let switch = RuleVerdict { switch_to_fast_forward: true, ..ruled(1000) };
     assert!(!bed.is_hit(query("SELECT a FROM t").with(switch)));

@@ -37,7 +37,8 @@ pub struct Config {
     hostgroup: Option<u32>,
     /// With `always`: which server of the hostgroup a session gets.
     balance: Option<Balance>,
-    /// Commands and replies of forwarded sessions are counted and timed, from copies of their bytes.
+    /// Commands and replies of forwarded sessions are counted and timed, from copies of their bytes;
+    /// where digests or traces are on, they have those too.
     #[serde(default)]
     observe: bool,
     /// What becomes of the ids of statements that were prepared before the switch.

@@ -333,7 +333,12 @@ fn a_rule_beats_the_policy_and_a_pin_beats_a_rule() {
     send(&mut client, &session, |command| command);
     let target = Target { hostgroup: HostgroupId(1), server: server(&session, "d") };
     send(&mut client, &session, |command| {
-        ruled(0)(command).with(Pin { target: target.clone(), cause: "a lock", soft: false })
+        ruled(0)(command).with(Pin {
+            target: target.clone(),
+            cause: "a lock",
+            soft: false,
+            again: false,
+        })
     });
     assert_eq!(log.take(), ["c", "a", "d"]);
 }

@@ -2,27 +2,30 @@
 
 mod alone;
 mod assumed;
+mod once;
 mod others;
+mod overflow;
+mod pin;
+mod prepared;
 mod settle;
 
 use crate::{
-    Config, Overflow,
+    Config,
     log::{Entry, Log, MULTI_STATEMENTS},
     plan::{Known, Plan},
-    predict::{Memory, Predicting},
+    predict::{Evidence, Memory, Predicting},
     statements::Statements,
     ties::{Cause, Change, Ties},
 };
 use bytes::Bytes;
 use chain::{
-    Command, Error, Filter, Frame, Next, Reply, Result, Session,
+    Command, Filter, Frame, Next, Reply, Result, Session,
     command::Asker,
-    error::code,
-    facts::{Executed, Fresh, Pin, ServedBy, SessionLog, Statement, Target, This, Tied},
+    facts::{Fresh, ServedBy, SessionLog, Statement, Target, This},
 };
 use sql::{
     Class,
-    session::{self, Action, Cell},
+    session::{self, Cell},
 };
 use std::{
     borrow::Cow,
@@ -50,6 +53,8 @@ pub(crate) struct SessionCommands {
     local_at: Option<Target>,
     /// Statements that are prepared under names; `None` if the text is not known.
     texts: HashMap<Cell, Option<Bytes>>,
+    /// What servers say of those whose PREPARE was answered from memory.
+    assumed_texts: HashMap<Cell, Arc<Evidence>>,
     /// Where the last command ran, and the last that may have written.
     last: Option<Target>,
     last_write: Option<Target>,
@@ -60,8 +65,9 @@ pub(crate) struct SessionCommands {
     generation: u32,
     schemaless: bool,
     nowhere: bool,
-    /// What the dispatcher has last heard of whether the session is tied.
-    told: bool,
+    /// What the dispatcher has last heard of whether the session is tied, and whether by what the log
+    /// has.
+    told: (bool, bool),
     /// What it has last heard of whether answers from memory are given, and why not.
     told_memory: Option<&'static str>,
     pending: Option<Pending>,
@@ -108,17 +114,29 @@ impl Filter for SessionCommands {
             self.propagate_alone(&command, next).await;
             return Ok(reply);
         }
+        let again = self.is_again();
         let writes = self.pin(&mut command, &plan)?;
         let this = self.note(&mut command, &plan);
+        if plan.may_use {
+            self.doubt();
+        }
         if let Some(order) = self.propagates(&plan, this) {
             command.note(order);
         }
+        let named = self.assumed_text(&command);
         let reply = match &mut self.predicting {
             Some(predicting) => predicting.run(command, asked, next).await?,
             None => next.run(command).await?,
         };
+        let reply = match named {
+            Some(named) => assumed::refused(reply, named),
+            None => reply,
+        };
         let target = reply.fact().map(|ServedBy(target)| target);
         if let Some(target) = target {
+            if again {
+                self.ties.follow(target);
+            }
             self.ran(target, &plan, writes, reply.fact::<Fresh>().is_some());
         }
         if plan.is_nothing() && this.is_none() && !self.ties.passes() {
@@ -172,6 +190,7 @@ impl SessionCommands {
             local: Vec::new(),
             local_at: None,
             texts: HashMap::new(),
+            assumed_texts: HashMap::new(),
             last: None,
             last_write: None,
             last_write_lost: false,
@@ -179,7 +198,7 @@ impl SessionCommands {
             generation: 0,
             schemaless: false,
             nowhere: false,
-            told: false,
+            told: (false, false),
             told_memory: None,
             pending: None,
             predicting: memory.map(Predicting::new),
@@ -208,12 +227,10 @@ impl SessionCommands {
                 plan.entries.push(Entry { writes: vec![MULTI_STATEMENTS], ..entry });
             }
             CommandCode::RESET_CONNECTION => plan.resets = true,
-            CommandCode::STMT_PREPARE => {
-                let text = kept_text(command);
-                plan.prepares = Some((self.statements.next_id(), text));
-            }
+            CommandCode::STMT_PREPARE => self.prepares(&mut plan, command),
             _ => self.about_statement(&mut plan, command),
         }
+        plan.may_use |= once::may_use_by_code(command);
         plan
     }
 
@@ -221,7 +238,8 @@ impl SessionCommands {
     fn text(&self, plan: &mut Plan, statement: &Statement, session: &Session) {
         let found = statement.get();
         let plain = matches!(found.class, Class::Read | Class::Show | Class::Explain);
-        plan.consumes = consumes(found.class, statement.text());
+        plan.consumes = once::consumes(found.class, statement.text());
+        plan.may_use = !self.ties.is_empty() && once::may_use(found, statement.text());
         if plain && found.needs.is_none() && !found.multi {
             return;
         }
@@ -230,6 +248,7 @@ impl SessionCommands {
             texts: &self.texts,
             schema: session.current_schema.as_ref(),
             variables: &self.config.allow_variables,
+            is_set: &|cell| self.log.is_set(cell),
         };
         plan.text(found, statement.text(), statement.dialect(), &known);
     }
@@ -249,6 +268,7 @@ impl SessionCommands {
                 if let Some(statement) = command.fact::<Statement>() {
                     self.text(plan, statement, command.session());
                 }
+                plan.names_local |= self.is_prepared_here(id);
                 let cursor = Execute::decode(command.whole()).is_ok_and(|it| it.wants_cursor());
                 plan.opens_cursor = cursor.then_some(id);
             }
@@ -262,76 +282,11 @@ impl SessionCommands {
                 if command.code() == CommandCode::STMT_CLOSE && id != LAST_PREPARED {
                     self.log.close(id);
                     self.statements.remove(id);
+                    self.forget_here(id);
                 }
             }
             _ => {}
         }
-    }
-
-    /// Sends the command where the state is that it needs. Whether it may write.
-    fn pin(&self, command: &mut Command, plan: &Plan) -> Result<bool> {
-        let executes =
-            !matches!(command.code(), CommandCode::STMT_PREPARE | CommandCode::STMT_CLOSE);
-        let found = command.fact::<Statement>().filter(|_| executes);
-        let executed = found.and_then(|found| self.executed(found));
-        let found = executed.as_ref().or(found.map(Statement::get));
-        let needs = found.map(|found| found.needs).unwrap_or_default();
-        let writes = found.is_some_and(|found| {
-            matches!(
-                found.class,
-                Class::Write | Class::Ddl | Class::Call | Class::Execute | Class::Unknown
-            )
-        });
-        let begins = found.is_some_and(|found| matches!(found.class, Class::Begin { .. }));
-        let left = match needs {
-            _ if needs.last_write && self.last_write_lost => {
-                let text = "the connection with the last insert id was lost";
-                return Err(Error::backend(text));
-            }
-            _ if needs.last_write => self.last_write.as_ref().map(|it| (it, "the last insert id")),
-            _ if needs.last_used => {
-                self.last.as_ref().map(|it| (it, "what the last statement has left"))
-            }
-            _ => None,
-        };
-        // What is on one connection alone is all on the same one, and a transaction cannot be left
-        // for it.
-        let joins = plan.names_local || begins || !plan.local.is_empty();
-        let local = self.local_at.as_ref().filter(|_| joins);
-        let pin = match (self.ties.get(), local, left) {
-            (Some((target, cause)), ..) => Some((target, cause.name())),
-            (None, Some(local), Some((left, cause))) if local.server.id != left.server.id => {
-                let (there, here) = (&local.server.name, &left.server.name);
-                let text = format!(
-                    "this statement needs {}, which is on {there}, and {cause}, which is on {here}",
-                    Tied::USER_VARIABLE
-                );
-                return Err(Error::filter(text).with_code(code::PINNED_ELSEWHERE, *b"HY000"));
-            }
-            (None, Some(local), _) => Some((local, Tied::USER_VARIABLE)),
-            (None, None, left) => left,
-        };
-        let soft = self.ties.is_empty() && local.is_none();
-        let pin = pin.map(|(target, cause)| Pin { target: target.clone(), cause, soft });
-        if let Some(pin) = pin {
-            command.note(pin);
-        }
-        if let Some(executed) = executed {
-            command.note(Executed(executed));
-        }
-        Ok(writes)
-    }
-
-    /// What EXECUTE runs by its name.
-    fn executed(&self, statement: &Statement) -> Option<sql::Statement> {
-        if self.texts.is_empty() || statement.get().class != Class::Execute {
-            return None;
-        }
-        let effect = sql::session_command(statement.text(), statement.dialect());
-        let [step] = effect.steps() else { return None };
-        let Action::Execute { .. } = step.action else { return None };
-        let text = self.texts.get(step.reads.first()?)?.as_ref()?;
-        Some(sql::statement(text, statement.dialect()))
     }
 
     /// The command's place in the log, if it may get one.
@@ -356,23 +311,10 @@ impl SessionCommands {
         if let Some(tied) = self.tied(plan) {
             command.note(tied);
         }
-        if let Some(news) = self.from_memory() {
+        if let Some(news) = self.memory_news() {
             command.note(news);
         }
         this
-    }
-
-    /// What the dispatcher does not know yet of what ties the session.
-    fn tied(&mut self, plan: &Plan) -> Option<Tied> {
-        let before = match self.ties.get() {
-            Some((_, cause)) => Some(cause.name()),
-            None => self.local_at.as_ref().map(|_| Tied::USER_VARIABLE),
-        };
-        let by = plan.ties().or(before);
-        let ends = self.local_at.is_none() && self.ties.end_with(plan);
-        let news = by.is_some() != self.told || ends || plan.ties().is_some();
-        self.told = by.is_some();
-        news.then_some(Tied { by, ends })
     }
 
     /// Notes where a command has run; `fresh`: on a connection that had run nothing before. What is
@@ -394,41 +336,6 @@ impl SessionCommands {
             self.last_write_lost = true;
         }
     }
-
-    fn is_over_limit(&self, command: &Command) -> bool {
-        command.code() == CommandCode::STMT_PREPARE
-            && self.log.prepared_bytes + command.payload().len() > self.config.max_prepared_bytes
-    }
-
-    /// Makes room for what the plan would add, as configured.
-    fn overflow(&mut self, plan: &mut Plan) -> Result<()> {
-        if plan.entries.is_empty() || self.ties.has(Cause::FullLog) {
-            return Ok(());
-        }
-        let bytes: usize = plan.entries.iter().map(|entry| entry.payload.len()).sum();
-        let Config { max_entries, max_bytes, overflow, .. } = self.config;
-        let full = |log: &Log| {
-            log.plain + plan.entries.len() > max_entries || log.bytes + bytes > max_bytes
-        };
-        if !full(&self.log) {
-            return Ok(());
-        }
-        match overflow {
-            Overflow::Close => {
-                let text = "this session has set more than the proxy keeps";
-                Err(Error::client(text).with_code(code::FILTER, *b"HY000"))
-            }
-            Overflow::ForgetOldest => {
-                while full(&self.log) && self.log.forget_oldest() {}
-                Ok(())
-            }
-            Overflow::Pin => {
-                tracing::warn!("the log of a session is full: it stays where it is from now on");
-                plan.ties.push(Change::tie(Cause::FullLog));
-                Ok(())
-            }
-        }
-    }
 }
 
 fn init_db(name: Bytes) -> Entry {
@@ -443,14 +350,4 @@ const SCHEMA: [Cell; 2] = [Cell::Schema, Cell::COLLATION_DATABASE];
 /// What a statement's ties are called.
 fn name_of(id: u32) -> crate::ties::Name {
     Box::new(id.to_le_bytes())
-}
-
-/// Whether a statement surely uses up what is set for the next transaction. A read may, by what its
-/// tables are; SET, USE, PREPARE and DO do not.
-fn consumes(class: Class, text: &[u8]) -> bool {
-    match class {
-        Class::Commit { .. } | Class::Rollback { .. } | Class::Ddl => true,
-        Class::Write => sql::peek(text) != sql::Verb::Do,
-        _ => false,
-    }
 }

@@ -1,33 +1,22 @@
 //! The log of one session: what every connection must have executed, and no more than that.
 
+mod compact;
+mod entry;
 #[cfg(test)]
 mod tests;
 
+use entry::About;
+pub(crate) use entry::{Entry, Nullable};
+
 use crate::state::Gather;
 use bytes::Bytes;
-use chain::facts::{Expected, LogEntry, Lsn, StateId, Witness};
+use chain::facts::{Expected, LogEntry, Lsn, StateId};
 use sql::session::{Cell, Class};
-use std::{borrow::Cow, collections::BTreeSet, fmt, sync::Arc};
+use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 use wire::command::CommandCode;
-
-/// A session command that has succeeded, on its way into the log.
-#[derive(Clone)]
-pub(crate) struct Entry {
-    pub(crate) code: CommandCode,
-    pub(crate) payload: Bytes,
-    pub(crate) expected: Expected,
-    pub(crate) class: Class,
-    pub(crate) reads: Cow<'static, [Cell]>,
-    pub(crate) writes: Vec<Cell>,
-    pub(crate) witness: Option<Arc<dyn Witness>>,
-}
 
 /// What the client has allowed in one text: COM_SET_OPTION. No system variable is written so.
 pub(crate) const MULTI_STATEMENTS: Cell = Cell::System(Cow::Borrowed("(option)"));
-
-/// What a statement takes from its session when it is prepared.
-pub(crate) static PREPARED_WITH: [Cell; 5] =
-    [Cell::Schema, Cell::CharsetClient, Cell::CollationConnection, Cell::SQL_MODE, Cell::Role];
 
 /// The entries of a session, in their order.
 #[derive(Debug, Default)]
@@ -47,16 +36,6 @@ pub(crate) struct Log {
     pub(crate) bytes: usize,
     /// Entries that are not such statements.
     pub(crate) plain: usize,
-}
-
-/// What an entry does.
-#[derive(Debug)]
-struct About {
-    class: Class,
-    reads: Cow<'static, [Cell]>,
-    writes: Vec<Cell>,
-    /// Of its command.
-    digest: StateId,
 }
 
 impl Log {
@@ -87,6 +66,13 @@ impl Log {
     /// tell were ever there.
     pub(crate) fn append(&mut self, lsn: Lsn, entry: Entry) {
         let about = About::of(&entry);
+        if about.class == Class::OneShot {
+            // What it sets again needs no setting before.
+            let same = |known: &About| known.class == about.class && known.digest == about.digest;
+            if let Some(at) = self.about.iter().position(same) {
+                self.remove(at);
+            }
+        }
         let context = self.context(&entry);
         let Entry { code, payload, expected, witness, .. } = entry;
         let entry = LogEntry { context, witness, ..LogEntry::new(lsn, code, payload, expected) };
@@ -177,15 +163,24 @@ impl Log {
         let mut read = BTreeSet::new();
         let mut chosen = Vec::new();
         for about in self.about.iter().rev() {
-            let counts = |cell: &Cell| relevant(cell) || read.contains(cell);
+            let counts = |cell: &Cell| relevant(cell) || reads(&read, cell);
             if about.resets() || about.writes.iter().any(counts) {
-                read.extend(&*about.reads);
+                read.extend(about.reads.iter().cloned());
                 chosen.push(about);
             }
         }
-        let lost = |cell: &Cell| *cell == Cell::Anything || relevant(cell) || read.contains(cell);
+        let lost = |cell: &Cell| *cell == Cell::Anything || relevant(cell) || reads(&read, cell);
         let known = !self.lost.iter().any(lost);
         known.then(|| self.gather(chosen.into_iter().rev()))
+    }
+
+    /// Whether the last entry that sets a user variable surely makes it something else than NULL, and
+    /// nothing else has written it since.
+    pub(crate) fn is_set(&self, cell: &Cell) -> bool {
+        let last = self.about.iter().rev().find(|about| about.writes.contains(cell));
+        last.is_some_and(|about| about.null(cell).is_none())
+            && !self.lost.contains(cell)
+            && !self.lost.contains(&Cell::Anything)
     }
 
     fn gather<'a>(&self, entries: impl Iterator<Item = &'a About>) -> StateId {
@@ -214,33 +209,19 @@ impl Log {
     fn follow(&mut self, about: &About) {
         if about.writes.contains(&Cell::Anything) {
             self.lost.insert(Cell::Anything);
-        } else if about.reads.iter().any(|cell| self.lost.contains(cell)) {
+        } else if about.reads.iter().any(|read| self.has_lost(read)) {
             self.lost.extend(about.writes.iter().cloned());
         } else {
-            about.writes.iter().for_each(|cell| {
+            for cell in about.writes.iter().filter(|cell| about.null(cell).is_none()) {
                 self.lost.remove(cell);
-            });
+            }
         }
     }
 
-    /// An entry goes if everything that it sets is set again later and nothing between reads it:
-    /// what compilers do to dead stores, from the last entry to the first.
-    fn compact(&mut self) {
-        let mut dead: BTreeSet<Cell> = BTreeSet::new();
-        for at in (0..self.about.len()).rev() {
-            let About { reads, writes, .. } = &self.about[at];
-            let unseen = !writes.is_empty() && writes.iter().all(|cell| dead.contains(cell));
-            if unseen {
-                self.remove(at);
-                continue;
-            }
-            dead.extend(writes.iter().filter(|cell| **cell != Cell::Anything).cloned());
-            if reads.contains(&Cell::Anything) {
-                dead.clear();
-            }
-            reads.iter().for_each(|cell| {
-                dead.remove(cell);
-            });
+    fn has_lost(&self, read: &Cell) -> bool {
+        match read {
+            Cell::AnyUser => self.lost.iter().any(|cell| compact::is_read(cell, read)),
+            read => self.lost.contains(read),
         }
     }
 
@@ -268,38 +249,9 @@ impl Log {
     }
 }
 
-impl Entry {
-    /// A text that is executed as it stands.
-    pub(crate) fn text(text: Bytes, class: Class, reads: Vec<Cell>, writes: Vec<Cell>) -> Self {
-        let named = writes.iter().any(|cell| matches!(cell, Cell::Prepared(_)));
-        let expected = if named { Expected::Anything } else { Expected::Success };
-        let reads = Cow::Owned(reads);
-        Self { expected, reads, writes, ..Self::new(CommandCode::QUERY, text, class) }
-    }
-
-    /// One that reads and writes nothing and must succeed.
-    pub(crate) fn new(code: CommandCode, payload: Bytes, class: Class) -> Self {
-        let (reads, writes) = (Cow::Borrowed(&[][..]), Vec::new());
-        Self { code, payload, expected: Expected::Success, class, reads, writes, witness: None }
-    }
-
-    fn digest(&self) -> StateId {
-        let mut gather = Gather::new(2);
-        gather.add(&[self.code.0]);
-        gather.add(&self.payload);
-        gather.finish()
-    }
-}
-
-impl About {
-    fn of(entry: &Entry) -> Self {
-        let Entry { class, reads, writes, .. } = entry;
-        Self { class: *class, reads: reads.clone(), writes: writes.clone(), digest: entry.digest() }
-    }
-
-    fn resets(&self) -> bool {
-        self.class == Class::Lifecycle && self.writes.is_empty()
-    }
+/// Whether a cell is among those that are read.
+fn reads(read: &BTreeSet<Cell>, cell: &Cell) -> bool {
+    read.contains(cell) || matches!(cell, Cell::User(_)) && read.contains(&Cell::AnyUser)
 }
 
 fn is_plain(entry: &LogEntry) -> bool {
@@ -310,7 +262,11 @@ fn is_plain(entry: &LogEntry) -> bool {
 /// all but what is read when the statement is executed.
 pub(crate) fn shapes_statement(cell: &Cell) -> bool {
     match cell {
-        Cell::User(_) | Cell::Prepared(_) | Cell::NextTransaction | Cell::ResourceGroup => false,
+        Cell::User(_)
+        | Cell::AnyUser
+        | Cell::Prepared(_)
+        | Cell::NextTransaction
+        | Cell::ResourceGroup => false,
         Cell::System(name) => !matches!(
             &**name,
             "autocommit"
@@ -324,13 +280,5 @@ pub(crate) fn shapes_statement(cell: &Cell) -> bool {
                 | "net_write_timeout"
         ),
         _ => true,
-    }
-}
-
-/// An entry may hold secrets: its text is not shown.
-impl fmt::Debug for Entry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { code, payload, class, .. } = self;
-        write!(f, "Entry({}, {} bytes, {})", code.name(), payload.len(), class.as_str())
     }
 }

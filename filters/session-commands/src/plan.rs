@@ -13,7 +13,7 @@ use crate::{
 use bytes::Bytes;
 use chain::facts::Tied;
 use sql::session::Cell;
-use std::{collections::HashMap, sync::Arc};
+use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
 pub(crate) use variables::Variables;
 
@@ -35,6 +35,8 @@ pub(crate) struct Plan {
     pub(crate) names_local: bool,
     /// The session's id of the statement that it prepares, and its text.
     pub(crate) prepares: Option<(u32, Bytes)>,
+    /// What that takes from its session.
+    pub(crate) takes: Cow<'static, [Cell]>,
     /// It names a statement of COM_STMT_PREPARE that the session does not have.
     pub(crate) names_nothing: bool,
     pub(crate) resets: bool,
@@ -45,6 +47,8 @@ pub(crate) struct Plan {
     cut: bool,
     /// It may have used up what was set for the next transaction.
     pub(crate) consumes: bool,
+    /// It may use that up, or may have.
+    pub(crate) may_use: bool,
     /// The statement whose cursor it reads.
     pub(crate) fetches: Option<u32>,
     /// The statement that it gives a cursor, if the server does.
@@ -60,6 +64,8 @@ pub(crate) struct Known<'a> {
     /// The current schema.
     pub(crate) schema: Option<&'a Bytes>,
     pub(crate) variables: &'a Variables,
+    /// Whether a user variable is surely not NULL.
+    pub(crate) is_set: &'a dyn Fn(&Cell) -> bool,
 }
 
 impl Plan {
@@ -125,7 +131,16 @@ impl Plan {
 impl Known<'_> {
     /// Whether only one connection has what is in the cell.
     fn is_local(&self, cell: &Cell) -> bool {
-        let any = matches!(cell, Cell::User(_));
-        self.local.iter().any(|local| local == cell || any && *local == Cell::Anything)
+        is_among(cell, self.local)
     }
+}
+
+/// Whether a cell is one of those that one connection has.
+pub(crate) fn is_among(cell: &Cell, local: &[Cell]) -> bool {
+    let user = |cell: &Cell| matches!(cell, Cell::User(_));
+    local.iter().any(|local| match (cell, local) {
+        (Cell::AnyUser, local) => user(local) || *local == Cell::Anything,
+        (cell, Cell::Anything) => user(cell),
+        (cell, local) => cell == local,
+    })
 }

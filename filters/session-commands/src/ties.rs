@@ -114,6 +114,9 @@ pub(crate) struct Ties {
     target: Option<Target>,
 }
 
+/// What a tie is called that the log can give to another connection.
+pub(crate) const AGAIN: &[u8] = b"again";
+
 /// Beyond this many, names are no longer told apart.
 const LIMIT: usize = 256;
 
@@ -130,6 +133,26 @@ impl Ties {
 
     pub(crate) fn has(&self, cause: Cause) -> bool {
         self.causes.iter().any(|(known, _)| *known == cause)
+    }
+
+    /// Whether the log can give all of it to another connection.
+    pub(crate) fn is_again(&self) -> bool {
+        let again = |(cause, name): &(Cause, Name)| *cause == Cause::OneShot && **name == *AGAIN;
+        !self.causes.is_empty() && self.causes.iter().all(again)
+    }
+
+    /// From now on it cannot.
+    pub(crate) fn doubt(&mut self) {
+        for (_, name) in &mut self.causes {
+            *name = Name::default();
+        }
+    }
+
+    /// What ties the session has been given to another connection.
+    pub(crate) fn follow(&mut self, target: &Target) {
+        if let Some(known) = self.target.as_mut().filter(|it| it.server.id != target.server.id) {
+            known.clone_from(target);
+        }
     }
 
     /// Whether the next reply may end one of them.

@@ -35,7 +35,8 @@ pub struct End {
     /// The terminating packet, header included, as it came off the wire: OK, EOF, ERR, or the text
     /// of COM_STATISTICS. Empty where a reply ends without one (COM_STMT_PREPARE, no reply at all).
     pub packet: Bytes,
-    /// Server status flags; `None` where the terminator has none.
+    /// Server status flags; `None` where no packet of the reply has any. Behind an ERR that ends a text
+    /// of several statements, those of the last result before it.
     pub status: Option<Status>,
     /// The error code, if the server answered `ERR`.
     pub error: Option<u16>,

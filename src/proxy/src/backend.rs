@@ -89,13 +89,14 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    pub(crate) fn of(session: &Session, account: &Account, backend: &Backend) -> Self {
+    /// `told`: the server is told connection attributes, which gives COM_CHANGE_USER another form.
+    pub(crate) fn of(session: &Session, account: &Account, backend: &Backend, told: bool) -> Self {
         let shared = Capabilities::WIRE_FORMAT | Capabilities::BEHAVIOUR;
         // Its absence tells MariaDB that extended capabilities follow.
         let shared = shared | Capabilities::LONG_PASSWORD;
         Self {
             user: account.user.clone(),
-            capabilities: session.capabilities & shared,
+            capabilities: (session.capabilities & shared) | tells_attributes(told),
             collation: session.collation,
             client: match identity::source(session.peer, session.destination) {
                 Source::Tcp { from, .. } if backend.endpoint.sends_header => Some(from.ip()),
@@ -103,6 +104,11 @@ impl Key {
             },
         }
     }
+}
+
+/// The capability of a login that tells attributes, if one is to.
+pub(crate) fn tells_attributes(told: bool) -> Capabilities {
+    if told { Capabilities::CONNECT_ATTRS } else { Capabilities::EMPTY }
 }
 
 impl Backend {

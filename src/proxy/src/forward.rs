@@ -10,6 +10,7 @@
 //! gone. An idle session holds no buffer.
 
 mod closing;
+pub(crate) mod notes;
 mod pipe;
 mod watch;
 
@@ -26,6 +27,7 @@ use chain::{
     facts::{Forwarding, StatementIds},
 };
 use closing::Closing;
+use notes::Noting;
 use pipe::{Flow, Pipe};
 use std::{
     future::poll_fn,
@@ -45,6 +47,8 @@ pub(crate) struct Parting {
     pub(crate) ids: StatementIds,
     /// What both sides agreed on when they logged in.
     pub(crate) capabilities: Capabilities,
+    /// What is told of its commands, if somebody wants to know.
+    pub(crate) noting: Option<Box<Noting>>,
 }
 
 /// How long, after the server has closed, a client may take to read what it has sent.
@@ -69,12 +73,13 @@ pub(crate) async fn forward(
     grace: Grace,
     metrics: &Forwarded,
 ) -> io::Result<Ended> {
-    let Parting { handover, how, ids, capabilities } = parting;
+    let Parting { handover, how, ids, capabilities, mut noting } = parting;
     match handover.into_parts::<Dedicated>() {
         Ok((mut dedicated, first)) => {
             let ids = if how.raw_ids { Vec::new() } else { ids.0 };
             let offline = dedicated.offline();
-            let start = Start { first, ids, capabilities, observe: how.observe };
+            noting.iter_mut().for_each(|noting| noting.on(dedicated.via()));
+            let start = Start { first, ids, capabilities, observe: how.observe, noting };
             join(client, dedicated.io(), start, &offline, grace, metrics).await
         }
         // A filter has made a stream of its own.
@@ -97,6 +102,8 @@ pub(crate) struct Start {
     capabilities: Capabilities,
     /// What passes is counted.
     observe: bool,
+    /// And told of.
+    noting: Option<Box<Noting>>,
 }
 
 /// Begins as `start` says; then whatever either side says goes to the other.
@@ -146,8 +153,8 @@ impl<'a> Lines<'a> {
         mut ahead: BytesMut,
         metrics: &'a Forwarded,
     ) -> Self {
-        let Start { first, ids, capabilities, observe } = start;
-        let mut watch = Watch::new(observe, capabilities, &metrics.observed);
+        let Start { first, ids, capabilities, observe, noting } = start;
+        let mut watch = Watch::new(observe, noting, capabilities, &metrics.observed);
         watch.client(&first);
         watch.client(&ahead);
         let mut translate = (!ids.is_empty()).then(|| Box::new(Translate::new(&ids, capabilities)));

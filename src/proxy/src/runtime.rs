@@ -14,6 +14,7 @@ use crate::{
     config::Config,
     digests::Digests,
     events::EventLog,
+    forward::notes::{Inbox, Notes},
     hosts::Hosts,
     listen::{self, Acceptor},
     live::Roll,
@@ -43,6 +44,7 @@ pub struct Proxy {
     facts: admin::Facts,
     reloads: Arc<Reloads>,
     telemetry: Telemetry,
+    noted: Inbox,
 }
 
 /// Why a proxy cannot start.
@@ -145,7 +147,8 @@ impl Proxy {
         let events = events.map_err(|(file, error)| StartError::Events(file, error))?;
         let digests = Digests::of(config.admin.digests);
         let token = config.admin.token.clone();
-        let live = Live::new(&config, &telemetry, digests.clone(), events);
+        let (notes, noted) = Notes::new();
+        let live = Live::new(&config, &telemetry, digests.clone(), events, notes);
         let address = config.admin.address.clone();
         live.turn_to_config(config, &mut inherited).await?;
         let at = |e| StartError::Bind(address.to_string(), e);
@@ -166,7 +169,7 @@ impl Proxy {
             digests,
             guard: admin::Guard::new(token),
         };
-        Ok(Self { live, admin, facts, reloads, telemetry })
+        Ok(Self { live, admin, facts, reloads, telemetry, noted })
     }
 
     /// The listeners' addresses as bound, in the configuration's order: port 0 has become a real
@@ -189,8 +192,10 @@ impl Proxy {
     /// Serves clients until `stop` is cancelled, then lets commands and transactions end, for at
     /// most the configured grace.
     pub async fn serve(self, stop: CancellationToken) {
-        let Self { live, admin, facts, reloads, telemetry } = self;
+        let Self { live, admin, facts, reloads, telemetry, noted } = self;
         let report = telemetry.begin(live.metrics.clone(), live.backends.clone());
+        let over = CancellationToken::new();
+        let noting = tokio::spawn(noted.run(over.clone()));
         // It is served once.
         let _ = live.stop.set(stop.clone());
         let ended = live.ended.clone();
@@ -219,6 +224,9 @@ impl Proxy {
         for link in live.backends.all().flat_map(|backend| backend.close()) {
             link.quit().await;
         }
+        over.cancel();
+        // It panics nowhere, and what waits is told of.
+        let _ = noting.await;
         report.end().await;
         ended.cancel();
         reloads.end();

@@ -6,6 +6,7 @@ mod client;
 mod counted;
 mod deliver;
 pub(crate) mod header;
+mod leave;
 pub(crate) mod login;
 mod next;
 mod place;
@@ -23,24 +24,22 @@ pub(crate) use place::Place;
 use crate::{
     backend::{
         connection::Closed,
-        dispatch::{Dispatch, Prepared, Shared},
+        dispatch::{Dispatch, Shared},
         sessions::Killed,
     },
     config::Account,
-    forward::Parting,
+    forward::{Parting, notes::Notes},
     metrics::Metrics,
     signal::Signal,
     telemetry::Tracing,
 };
 use attend::{Gone, Patience};
 use bytes::BytesMut;
-use chain::{
-    Command, Error, Origin, Outcome, Reply, Session, Stack, Topology,
-    facts::{Forwarding, StatementIds},
-};
+use chain::{Command, Error, Origin, Outcome, Reply, Session, Stack, Topology};
 use counted::Counted;
 use deliver::{Delivery, deliver};
 use futures_util::FutureExt;
+use leave::Leaving;
 use login::Entrance;
 use sql::{Dialect, Verb};
 use statements::Statements;
@@ -76,6 +75,8 @@ pub(crate) struct Context {
     pub(crate) watchers: Option<Arc<Watchers>>,
     /// How commands are traced, if they are.
     pub(crate) tracing: Option<Arc<Tracing>>,
+    /// Where commands of observed sessions are noted for both.
+    pub(crate) notes: Notes,
     /// Given when the proxy is about to end: no new work begins.
     pub(crate) draining: Arc<Signal>,
 }
@@ -212,7 +213,10 @@ async fn run(
         return Err(Ended::Client(Error::client(Gone)));
     };
     let reply = match reply {
-        Ok(reply) if reply.is_handover() => return Err(leave(session, statements, reply)),
+        Ok(reply) if reply.is_handover() => {
+            let leaving = Leaving { session, statements, traced, watch: watch.as_mut(), has_reply };
+            return Err(leaving.with(reply, context));
+        }
         reply => reply,
     };
     if let Ok(reply) = &reply {
@@ -295,33 +299,6 @@ fn asks_to_close(command: &Command) -> bool {
             sql::statement(&text, Dialect::default()).releases()
         }
         _ => command.code() == CommandCode::PROCESS_KILL,
-    }
-}
-
-/// The session leaves the chain. One warning says which statements may not follow it.
-fn leave(session: &Session, statements: &Statements, reply: Reply) -> Ended {
-    let client = !statements.is_empty();
-    let backend = reply.fact().is_some_and(|Prepared(there)| *there);
-    if client || backend {
-        let side = match (client, backend) {
-            (true, true) => "both",
-            (true, false) => "client",
-            _ => "backend",
-        };
-        tracing::warn!(
-            session = session.id,
-            side,
-            "prepared statements at the switch to fast-forward"
-        );
-    }
-    let how = reply.fact::<Forwarding>().copied().unwrap_or_default();
-    let ids = reply.fact::<StatementIds>().cloned().unwrap_or_default();
-    let capabilities = session.capabilities;
-    match reply.into_outcome() {
-        Outcome::Handover(handover) => {
-            Ended::Forwarded(Box::new(Parting { handover, how, ids, capabilities }))
-        }
-        Outcome::Body(_) => Ended::Backend(Error::filter("no handover in a reply that is one")),
     }
 }
 

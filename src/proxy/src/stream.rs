@@ -2,6 +2,7 @@
 
 mod compressed;
 
+use crate::session::budget::Share;
 use bytes::{Bytes, BytesMut};
 use compressed::Compressed;
 use futures_util::FutureExt;
@@ -95,8 +96,20 @@ impl Stream {
     /// Goes on with compression, which begins behind a login: `ahead` are the frames that were read
     /// with its end.
     pub(crate) fn compress(&mut self, method: Method, end: End, ahead: BytesMut) {
+        self.compress_within(method, end, ahead, None);
+    }
+
+    /// The same, where frames that wait take their memory out of `share`.
+    pub(crate) fn compress_within(
+        &mut self,
+        method: Method,
+        end: End,
+        ahead: BytesMut,
+        share: Option<Share>,
+    ) {
         let below = std::mem::replace(self, Self::Closed);
-        *self = Self::Compressed { io: Box::new(Compressed::new(below, method, end, ahead)) };
+        let made = Compressed::new(below, method, end, ahead, share);
+        *self = Self::Compressed { io: Box::new(made) };
     }
 
     /// The same stream, with bytes put back that were read from it.

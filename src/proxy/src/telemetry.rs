@@ -9,6 +9,7 @@
 //! record ([`Trail`]) is all there is; where that was decided at once there is also a span of the
 //! crate `tracing`, so that filters' own spans and events have a parent.
 
+mod observed;
 mod parent;
 mod points;
 mod queue;
@@ -18,7 +19,8 @@ mod sender;
 mod spans;
 mod trail;
 
-pub(crate) use sampling::Tracing;
+pub(crate) use observed::{Observed, Via};
+pub(crate) use sampling::{Traced, Tracing};
 pub(crate) use trail::{Leg, Trail};
 
 use crate::{

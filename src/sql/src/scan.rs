@@ -221,7 +221,12 @@ impl Scan {
             Some(Call::Harmless) => false,
             Some(Call::HarmlessSince(since)) => !self.is_since(since),
             Some(state) => {
-                self.need(state);
+                // Of the statement before, which is in the same text.
+                let answered =
+                    self.found.multi && cursor.of(token).eq_ignore_ascii_case(b"row_count");
+                if !answered {
+                    self.need(state);
+                }
                 // LAST_INSERT_ID(expr) sets it.
                 cursor.ahead().is_some_and(|token| token.kind != Kind::Close)
             }

@@ -21,6 +21,7 @@ mod locks;
 mod prepared;
 mod read;
 mod set;
+mod taken;
 mod value;
 mod variables;
 mod work;
@@ -31,7 +32,8 @@ pub use class::Class;
 pub use held::{Held, Hold, Table};
 pub use prepared::Source;
 pub use read::{session_command, user_variables};
-pub use value::{Value, ValueKind};
+pub use taken::prepared_with;
+pub use value::{Null, Value, ValueKind};
 pub use variables::{Variable, variable};
 
 use crate::{

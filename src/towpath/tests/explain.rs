@@ -162,6 +162,38 @@ fn what_is_not_in_the_file_is_refused() {
 }
 
 #[test]
+fn a_session_command_is_told_with_its_class_and_what_becomes_of_it() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let text = "listener = [{ address = '127.0.0.1:6033', chain = 'main' }]
+         user = [{ name = 'app', password = '', hostgroup = 0 }]
+         server = [{ hostgroup = 0, address = '127.0.0.1:3306' }]
+         [chain.main]
+         session = [
+           { use = 'parse' },
+           { use = 'session-commands', mode = 'predict' },
+           { use = 'route' },
+         ]
+         backend = [{ use = 'catch-up' }]";
+    fs::write(folder.path().join("towpath.toml"), text).expect("it can be written");
+    for (sql, class, done, predictable) in [
+        ("SET NAMES latin1", "const", "deferred", true),
+        ("USE d", "environment", "deferred", true),
+        ("SET @a = NOW()", "evaluated_once", "executed", false),
+        ("SET TRANSACTION READ ONLY", "one_shot", "executed", false),
+        ("SET nosuch = 1", "unknown", "deferred", false),
+    ] {
+        let output = explain(folder.path(), &["towpath.toml", "--user", "app", sql]);
+        let text = String::from_utf8_lossy(&output.stdout);
+        let said = text.lines().find_map(|line| line.strip_prefix("session-commands "));
+        let wanted = format!("class = {class:?}, done = {done:?}, predictable = {predictable}");
+        assert_eq!(said, Some(wanted.as_str()), "{sql}");
+    }
+    let output = explain(folder.path(), &["towpath.toml", "--user", "app", "SELECT 1"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(!text.contains("session-commands"), "{text}");
+}
+
+#[test]
 fn the_policy_says_where_a_statement_goes_and_why() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let text = "listener = [{ address = '127.0.0.1:6033', chain = 'main' }]

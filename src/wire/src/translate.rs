@@ -56,7 +56,7 @@ impl Translate {
     /// Takes what the server has sent, before the client has seen it.
     pub fn server(&mut self, bytes: &[u8]) {
         let commands = &mut self.commands;
-        self.observer.server(bytes, |event| {
+        self.observer.server(bytes, (), |event| {
             if event == Event::FileAsked {
                 commands.expect_file();
             }

@@ -12,6 +12,8 @@ const END: &str = "<!-- end of figures -->";
 
 /// A row for each way of counting.
 const ROWS: [&str; 4] = ["point-select/text/1", "connect", "upload", "idle-used"];
+/// Those about what is answered from memory.
+const PREDICTED: &str = "begin-read,begin-write,prepare,idle-prepared";
 
 #[test]
 fn mariadb() -> Result<()> {
@@ -38,9 +40,9 @@ fn the_smallest_run(vendor: Vendor) -> Result<()> {
     let mut run = script("run");
     run.args([
         "--rows",
-        &ROWS.join(","),
+        &format!("{},{PREDICTED}", ROWS.join(",")),
         "--proxies",
-        "copy,towpath,towpath-fast-forward",
+        "copy,towpath,towpath-fast-forward,towpath-predict",
         "--repetitions",
         "1",
     ])
@@ -76,6 +78,17 @@ fn the_smallest_run(vendor: Vendor) -> Result<()> {
         if vendor == Vendor::MariaDb {
             figure("idle-used", proxy, "kb")?;
         }
+    }
+    for row in ["begin-read", "begin-write"] {
+        for proxy in ["direct", "towpath", "towpath-predict"] {
+            figure(row, proxy, "round_trips")?;
+            ensure!(figure(row, proxy, "round_trip_us")? >= 2000.0, "1 ms each way");
+        }
+    }
+    ensure!(figure("prepare", "towpath-predict", "p50_us")? > 0.0);
+    ensure!(figure("prepare", "towpath", "p50_us").is_err(), "it is about answers from memory");
+    if vendor == Vendor::MariaDb {
+        figure("idle-prepared", "towpath-predict", "kb")?;
     }
     Ok(())
 }

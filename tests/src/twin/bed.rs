@@ -93,6 +93,12 @@ impl Bed {
         let before = self.before.replace(script.clone());
         let lines = self.of_sessions()?;
         let left_there = self.left(script)?;
+        if counts_into_variables(script)
+            && let Some(at) = proxied.iter().position(Said::is_pinned_elsewhere)
+        {
+            // what follows it lacks what it would have done
+            return Ok(compare(&direct[..at.min(direct.len())], &proxied[..at]));
+        }
         if let Some(difference) = compare(&direct, &proxied) {
             return Ok(Some(difference));
         }
@@ -147,6 +153,12 @@ impl Bed {
 
 fn writes(script: &Script) -> bool {
     ["twin_a.w", "INTO w ", "`w`"].iter().any(|table| script.mentions(table))
+}
+
+/// What the last statement has left may be on another connection than the session's variables: a
+/// statement that is about both is refused.
+fn counts_into_variables(script: &Script) -> bool {
+    script.mentions("= ROW_COUNT()") || script.mentions("= FOUND_ROWS()")
 }
 
 fn compare(direct: &[Said], proxied: &[Said]) -> Option<String> {

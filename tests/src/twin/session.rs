@@ -9,6 +9,8 @@ use anyhow::Result;
 use std::collections::HashMap;
 use wire::CommandCode;
 
+/// The proxy's own.
+const PINNED_ELSEWHERE: u16 = 9006;
 /// Cursors of COM_STMT_EXECUTE are read-only.
 const CURSOR: u8 = 1;
 /// A transaction that may not write, and a server that may not: which one says so depends on where the
@@ -27,6 +29,14 @@ pub struct Said {
     pub step: String,
     /// Its replies, ids masked.
     pub bytes: Vec<u8>,
+}
+
+impl Said {
+    /// Whether a statement was refused that needs what is on two connections.
+    pub fn is_pinned_elsewhere(&self) -> bool {
+        let [low, high] = PINNED_ELSEWHERE.to_le_bytes();
+        self.bytes.windows(3).any(|part| part == [0xFF, low, high])
+    }
 }
 
 /// A session under way.

@@ -126,6 +126,7 @@ const VARIABLES: &[&str] = &[
 const ONCE: &[&str] = &[
     "SET @{v} = (SELECT COUNT(*) FROM twin_a.fixed)",
     "SET @{v} = LAST_INSERT_ID()",
+    "SET @{v} = ROW_COUNT()",
     "SET @once = UUID(), @twice = @once",
     "SET @twice = @once",
     "SELECT {r} LENGTH(@once), @once = @twice",
@@ -162,6 +163,7 @@ const SCHEMAS: &[&str] =
 
 const NAMED: &[&str] = &[
     "PREPARE p FROM 'SELECT {i}, @{v}'",
+    "PREPARE p FROM 'SELECT @{v} / 3, MONTHNAME(''2020-05-01'')'",
     "PREPARE p FROM 'SELECT name FROM fixed WHERE id = ?'",
     "PREPARE p FROM 'SELECT \"x\", ''y'''",
     "PREPARE p FROM 'SELECT FROM'",
@@ -361,6 +363,7 @@ pub const BLOCKS: &[&[&str]] = &[
         "SELECT {r} @@warning_count, @@error_count",
     ],
     &["SELECT {r} id FROM twin_a.fixed WHERE id <= {i}", "SELECT {r} FOUND_ROWS()"],
+    &["SELECT {r} id FROM twin_a.fixed WHERE id <= {i}", "SET @{v} = FOUND_ROWS()"],
     &["SET NAMES utf8mb4", "SET autocommit=1", "SET time_zone = '+01:00'", "SELECT {r} 1"],
     &[
         "USE twin_b",
@@ -373,6 +376,7 @@ pub const BLOCKS: &[&[&str]] = &[
 /// What COM_STMT_PREPARE prepares.
 pub const PREPARED: &[&str] = &[
     "SELECT {r} ?, @{v}",
+    "SELECT {r} {i} / 3, @{v}, WEEK('2020-01-01')",
     "SELECT {r} name FROM twin_a.fixed WHERE id = ?",
     "SELECT {r} name FROM fixed ORDER BY id",
     "SELECT {r} DATABASE(), \"x\"",

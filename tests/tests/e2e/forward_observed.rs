@@ -156,8 +156,10 @@ fn ids_are_translated_in_every_command(cluster: &Cluster) -> Result<()> {
         transcript.add("long data", &client.execute_with_long_data(&first)?);
         // What the file says looks like a command on the statement.
         let id = first.id().to_le_bytes();
-        let file = [&[CommandCode::STMT_EXECUTE.0][..], &id, b"\n"].concat();
-        let sql = "LOAD DATA LOCAL INFILE 'x' INTO TABLE t CHARACTER SET binary";
+        let file = [&[CommandCode::STMT_EXECUTE.0][..], &id, b"ends"].concat();
+        // Any byte may be in an id: none separates anything.
+        let sql = "LOAD DATA LOCAL INFILE 'x' INTO TABLE t CHARACTER SET binary \
+                   FIELDS TERMINATED BY 'never' ESCAPED BY '' LINES TERMINATED BY 'ends'";
         transcript.add("file", &client.upload(sql, &file)?);
         let stored = one(client, "SELECT HEX(LEFT(a, 5)) FROM t")?;
         let sent: String = file[..5].iter().map(|byte| format!("{byte:02X}")).collect();

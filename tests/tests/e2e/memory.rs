@@ -4,7 +4,11 @@ use anyhow::{Result, ensure};
 use e2e::{Client, Cluster, Proxy, Scale, Setup, skip, wait};
 use wire::{CommandCode, ReplyScanner, Scan};
 
-on_both_vendors!(a_gibibyte_to_a_slow_client, a_gibibyte_over_tls);
+on_both_vendors!(
+    a_gibibyte_to_a_slow_client,
+    a_gibibyte_over_tls,
+    wide_rows_to_clients_that_compress,
+);
 
 const MIB: u64 = 1 << 20;
 const TOTAL: u64 = 1 << 30;
@@ -73,4 +77,42 @@ fn stream(cluster: &Cluster, proxy: &Proxy, mut client: Client) -> Result<()> {
     );
     client.must("SELECT 'after'")?;
     client.quit()
+}
+
+/// What waits to be compressed is within `limits.max_buffered`: where that is used up, rows go out as
+/// they come.
+fn wide_rows_to_clients_that_compress(cluster: &Cluster) -> Result<()> {
+    const CLIENTS: usize = 6;
+    let limits = "[limits]\nmax_buffered = \"1 MiB\"\n";
+    let proxy = Setup::of(cluster).append(limits).start()?;
+    let mark = format!("/* {} */", skip::test_name());
+    // half as long once it is compressed
+    let sql = format!(
+        "{mark} WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 900) \
+         SELECT GROUP_CONCAT(SHA2(a.i * 1000 + b.i, 512) SEPARATOR '') FROM n a, n b WHERE b.i < 100"
+    );
+    let mut clients = Vec::new();
+    for _ in 0..CLIENTS {
+        let mut client = proxy.connect(&cluster.admin().zlib())?;
+        client.must("SET SESSION group_concat_max_len = 11000000")?;
+        clients.push(client);
+    }
+    let before = proxy.memory()?.0;
+    for client in &mut clients {
+        client.send_command(CommandCode::QUERY, sql.as_bytes())?;
+    }
+    let writing = format!(
+        "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE '%{mark}%' \
+         AND ID <> CONNECTION_ID() AND (STATE LIKE '%to net%' OR STATE LIKE '%to client%')"
+    );
+    let all = CLIENTS.to_string();
+    wait::until("back-pressure", || Ok((cluster.ask(&writing)? == all).then_some(())))?;
+    let growth = proxy.memory()?.0.saturating_sub(before);
+    ensure!(growth < 12 * MIB, "the process grew by {growth} bytes");
+    for client in &mut clients {
+        let reply = client.receive(CommandCode::QUERY)?;
+        let rows = reply.rows(client.capabilities)?;
+        ensure!(rows[0][0].as_ref().is_some_and(|value| value.len() == 11_000_000), "cut");
+    }
+    Ok(())
 }

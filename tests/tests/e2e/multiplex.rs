@@ -6,6 +6,7 @@ mod crowd;
 mod insert_id;
 mod kills;
 mod pins;
+mod together;
 
 use anyhow::{Context, Result, ensure};
 use e2e::{Client, Cluster, Login, Proxy, Setup, wait};

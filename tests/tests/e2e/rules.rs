@@ -286,12 +286,16 @@ fn a_transaction_stays(cluster: &Cluster) -> Result<()> {
         cluster,
         "{ rule_id = 1, match_digest = '^SELECT', destination_hostgroup = 1 }",
     )?;
-    let mut client = proxy.connect(&cluster.admin())?;
+    let several = cluster.admin().with(Capabilities::MULTI_STATEMENTS);
+    let mut client = proxy.connect(&several)?;
     must_go(cluster, &mut client, &[("SELECT @@port", 1)])?;
-    client.must("BEGIN")?;
-    must_go(cluster, &mut client, &[("SELECT @@port", 0)])?;
-    client.must("COMMIT")?;
-    must_go(cluster, &mut client, &[("SELECT @@port", 1)])?;
+    // also one of a text that has failed behind its begin
+    for begin in ["BEGIN", "BEGIN; INSERT INTO nosuch.nosuch VALUES (1); COMMIT"] {
+        client.query(begin)?;
+        must_go(cluster, &mut client, &[("SELECT @@port", 0)])?;
+        client.must("COMMIT")?;
+        must_go(cluster, &mut client, &[("SELECT @@port", 1)])?;
+    }
     client.quit()
 }
 

@@ -5,6 +5,7 @@ mod lag;
 mod order;
 mod shares;
 mod state;
+mod types;
 
 use anyhow::{Context, Result, ensure};
 use e2e::{Client, Cluster, Proxy, Setup, wait};

@@ -4,11 +4,15 @@
 use crate::modes;
 use anyhow::{Context, Result, ensure};
 use e2e::{
-    Proxy, Vendor,
+    Client, Proxy, Vendor,
     twin::{Bed, Script, Step},
+    wait,
 };
 
-on_both_vendors!(applications_start_as_directly_and_stay_free);
+on_both_vendors!(
+    applications_start_as_directly_and_stay_free,
+    applications_give_their_connections_back,
+);
 
 /// Each with its name.
 const APPLICATIONS: [(&str, &str); 6] = [
@@ -62,7 +66,7 @@ fn applications_start_as_directly_and_stay_free(vendor: Vendor) -> Result<()> {
     let mut bed = Bed::start(vendor)?;
     let proxies: Vec<(String, Proxy)> = modes::all()
         .into_iter()
-        .filter(|mode| mode.split)
+        .filter(|mode| mode.split && !mode.shares)
         .map(|mode| Ok((mode.name, bed.proxy(&mode.chain)?)))
         .collect::<Result<_>>()?;
     for (name, text) in APPLICATIONS {
@@ -81,6 +85,19 @@ fn applications_start_as_directly_and_stay_free(vendor: Vendor) -> Result<()> {
 
 /// After all of it the session reads from a replica, and writes to the primary.
 fn free(bed: &Bed, proxy: &Proxy, script: &Script) -> Result<()> {
+    let mut client = played(bed, proxy, script)?;
+    let server = |rows: Vec<Vec<Option<String>>>| rows[0][0].clone().unwrap_or_default();
+    let read = server(client.rows("SELECT @@server_id")?);
+    let write = server(client.rows(
+        "SELECT @@server_id FROM twin_a.w RIGHT JOIN (SELECT 1) AS one ON TRUE LIMIT 1 FOR UPDATE",
+    )?);
+    ensure!(read != "1", "its reads are kept on the primary");
+    ensure!(write == "1", "its writes are not on the primary");
+    client.quit()
+}
+
+/// A session that has done what the script says.
+fn played(bed: &Bed, proxy: &Proxy, script: &Script) -> Result<Client> {
     let mut client = proxy.connect(&bed.logins[script.login])?;
     let mut statements = std::collections::HashMap::new();
     for step in &script.steps {
@@ -102,12 +119,33 @@ fn free(bed: &Bed, proxy: &Proxy, script: &Script) -> Result<()> {
             _ => {}
         }
     }
-    let server = |rows: Vec<Vec<Option<String>>>| rows[0][0].clone().unwrap_or_default();
-    let read = server(client.rows("SELECT @@server_id")?);
-    let write = server(client.rows(
-        "SELECT @@server_id FROM twin_a.w RIGHT JOIN (SELECT 1) AS one ON TRUE LIMIT 1 FOR UPDATE",
-    )?);
-    ensure!(read != "1", "its reads are kept on the primary");
-    ensure!(write == "1", "its writes are not on the primary");
-    client.quit()
+    Ok(client)
+}
+
+/// Where sessions share connections, nothing that an application says keeps one: between two
+/// commands the session has none.
+fn applications_give_their_connections_back(vendor: Vendor) -> Result<()> {
+    let mut bed = Bed::start(vendor)?;
+    let known = "mode = 'predict', predict = { min_observations = 2, min_sessions = 1 }";
+    for settings in ["mode = 'defer'", known] {
+        let proxy = bed.proxy(&modes::shared(settings))?;
+        for (name, text) in APPLICATIONS {
+            let script = script(text, vendor).with_context(|| name.to_owned())?;
+            for _ in 0..3 {
+                let difference = bed.difference(&proxy, &script)?;
+                ensure!(difference.is_none(), "{name}: {}", difference.unwrap_or_default());
+            }
+            let client = played(&bed, &proxy, &script)?;
+            let path = format!("/sessions/{}", client.greeting.thread_id);
+            let shown = wait::until("the connections' return", || {
+                let shown: serde_json::Value = serde_json::from_str(&proxy.get(&path)?)?;
+                let none = |what: &str| shown[what].as_array().is_some_and(Vec::is_empty);
+                let free = none("connections") && none("pins");
+                Ok(free.then_some(()))
+            });
+            shown.with_context(|| format!("{name}: {}", proxy.get(&path).unwrap_or_default()))?;
+            client.quit()?;
+        }
+    }
+    Ok(())
 }

@@ -9,26 +9,28 @@ pub(crate) struct Mode {
     pub(crate) chain: String,
     /// Reads go to replicas by themselves; where not, a comment says so.
     pub(crate) split: bool,
+    /// Sessions share connections.
+    pub(crate) shares: bool,
 }
 
+/// Where replies are answered from memory, they are soon.
+const SOON: &str = "predict = { min_observations = 2, min_sessions = 1 }";
+/// A line of the chain: sessions share connections.
+const SHARED: &str = "multiplex = true";
+
 /// Settings of the chain, and of `session-commands`, that random sessions run with.
-const SETTINGS: &[(&str, &str)] = &[
-    ("", "mode = 'off'"),
-    ("", "mode = 'defer', propagate = 'lazy'"),
-    ("", "mode = 'defer', propagate = 'last-used'"),
-    ("", "mode = 'defer', propagate = 'eager'"),
-    (
-        "",
-        "mode = 'predict', propagate = 'lazy', predict = { min_observations = 2, min_sessions = 1 }",
-    ),
-    (
-        "",
-        "mode = 'predict', propagate = 'last-used', predict = { min_observations = 2, min_sessions = 1 }",
-    ),
-    (
-        "",
-        "mode = 'predict', propagate = 'eager', predict = { min_observations = 2, min_sessions = 1 }",
-    ),
+const SETTINGS: &[(&str, &str, &str)] = &[
+    ("", "off", "lazy"),
+    ("", "defer", "lazy"),
+    ("", "defer", "last-used"),
+    ("", "defer", "eager"),
+    ("", "predict", "lazy"),
+    ("", "predict", "last-used"),
+    ("", "predict", "eager"),
+    (SHARED, "off", "lazy"),
+    (SHARED, "defer", "lazy"),
+    (SHARED, "predict", "last-used"),
+    (SHARED, "predict", "eager"),
 ];
 
 /// All modes; where the environment names settings, those alone.
@@ -38,14 +40,17 @@ pub(crate) fn all() -> Vec<Mode> {
     if chain.is_some() || settings.is_some() {
         return both(&chain.unwrap_or_default(), &settings.unwrap_or_default()).into();
     }
-    SETTINGS.iter().flat_map(|(chain, settings)| both(chain, settings)).collect()
+    let settings = |mode, propagate| format!("mode = '{mode}', propagate = '{propagate}', {SOON}");
+    let each = SETTINGS.iter();
+    each.flat_map(|(chain, mode, propagate)| both(chain, &settings(mode, propagate))).collect()
 }
 
 fn both(of_chain: &str, settings: &str) -> [Mode; 2] {
     [(false, "by comment"), (true, "split")].map(|(split, reads)| {
         let chain = if split { self::split(settings) } else { by_comment(settings) };
         let chain = chain.replacen('\n', &format!("\n{of_chain}\n"), 1);
-        Mode { name: format!("[{of_chain} {settings}] reads {reads}"), chain, split }
+        let name = format!("[{of_chain} {settings}] reads {reads}");
+        Mode { name, chain, split, shares: of_chain.contains(SHARED) }
     })
 }
 
@@ -60,6 +65,11 @@ pub(crate) fn by_comment(settings: &str) -> String {
 pub(crate) fn split(settings: &str) -> String {
     let route = "{ use = 'route', policy = 'read-write-split', primary = 0, replicas = 1 }";
     chain("", settings, route)
+}
+
+/// Reads go to replicas, and sessions share their connections.
+pub(crate) fn shared(settings: &str) -> String {
+    split(settings).replacen('\n', "\nmultiplex = true\n", 1)
 }
 
 /// Reads go to replicas; session commands are answered by the primary.

@@ -67,7 +67,7 @@ impl Filter for Upper {
             command.note(Executed(sql::statement(text.as_bytes(), Dialect::default())));
         }
         if above.tied {
-            command.note(Tied { by: Some("a temporary table"), ends: false });
+            command.note(Tied { by: Some("a temporary table"), ends: false, again: false });
         }
         note(&mut command, above.pin);
         note(&mut command, above.log);

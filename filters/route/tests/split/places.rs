@@ -282,6 +282,7 @@ fn a_pin_beats_the_class_and_a_transaction_beats_a_pin() {
         target: target(&split.session, 1, "r2"),
         cause: "what the last one has left",
         soft: true,
+        again: false,
     };
     let pinned = Above { pin: Some(pin), ..Above::default() };
     given(pinned.clone());

@@ -82,7 +82,8 @@ fn nothing_moves_a_transaction_or_a_pinned_statement() {
     assert_eq!(split.sends("SELECT 1"), "p");
     given(Above::default());
     split.sends("COMMIT");
-    let pin = Pin { target: target(&split.session, 0, "p"), cause: "a lock", soft: false };
+    let pin =
+        Pin { target: target(&split.session, 0, "p"), cause: "a lock", soft: false, again: false };
     given(Above { pin: Some(pin), ..hinted(to(RouteTo::Replica)) });
     assert_eq!(split.sends("SELECT 1"), "p");
     assert_eq!(split.ignored(), [("transaction".to_owned(), 1), ("pinned".to_owned(), 1)]);

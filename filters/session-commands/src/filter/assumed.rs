@@ -3,14 +3,23 @@
 use super::{HEAD, Outcome, Pending, SessionCommands};
 use crate::{
     plan::Plan,
-    predict::{Asked, Template},
+    predict::{Asked, Evidence, Template},
 };
+use bytes::BytesMut;
 use chain::{
-    Command, Reply, Session,
+    Command, End, Frame, Reply, Session,
     facts::{Explain, FromMemory, Statement, This},
 };
 use serde_json::json;
+use sql::{
+    Class,
+    session::{Action, session_command},
+};
 use std::sync::{Arc, OnceLock};
+use wire::{
+    err::{ErrPacket, codes},
+    packet::{HEADER_LEN, put_packet},
+};
 
 impl SessionCommands {
     /// Whether the command's reply may be in memory, or is to be noted there.
@@ -27,7 +36,7 @@ impl SessionCommands {
     }
 
     /// What is not known yet of whether the session gets answers from memory.
-    pub(super) fn from_memory(&mut self) -> Option<FromMemory> {
+    pub(super) fn memory_news(&mut self) -> Option<FromMemory> {
         let predicting = self.predicting.as_ref()?;
         let off = match () {
             () if predicting.was_wrong_too_often() => Some("too many answers were wrong"),
@@ -58,6 +67,22 @@ impl SessionCommands {
         Some(reply)
     }
 
+    /// What servers say of the statement with a name that the command executes, if its PREPARE was
+    /// answered from memory.
+    pub(super) fn assumed_text(&self, command: &Command) -> Option<Arc<Evidence>> {
+        if self.assumed_texts.is_empty() {
+            return None;
+        }
+        let statement = command.fact::<Statement>()?;
+        if statement.get().class != Class::Execute {
+            return None;
+        }
+        let effect = session_command(statement.text(), statement.dialect());
+        let [step] = effect.steps() else { return None };
+        let Action::Execute { .. } = step.action else { return None };
+        self.assumed_texts.get(step.reads.first()?).cloned()
+    }
+
     /// The command is as good as done.
     fn assume(&mut self, plan: Plan, template: &Template) {
         let this = self.place(&plan);
@@ -85,10 +110,34 @@ impl SessionCommands {
         }
         for (cell, text) in &plan.texts {
             self.texts.insert(cell.clone(), text.clone());
+            match plan.witness.clone().filter(|_| text.is_some()) {
+                Some(evidence) => self.assumed_texts.insert(cell.clone(), evidence),
+                None => self.assumed_texts.remove(cell),
+            };
         }
         let Some(this) = this else { return false };
         self.learn(plan, this, outcome)
     }
+}
+
+/// The reply to an EXECUTE: where the server does not know the statement, because it has refused the
+/// PREPARE that was answered from memory, it is what the server has said then.
+pub(super) fn refused(reply: Reply, named: Arc<Evidence>) -> Reply {
+    reply.map_body(|body| {
+        body.map(move |frame| match frame {
+            Frame::End(end) if end.error == Some(codes::ER_UNKNOWN_STMT_HANDLER.code) => {
+                Frame::End(named.refusal().map_or(end.clone(), |error| replaced(&end, &error)))
+            }
+            frame => frame,
+        })
+    })
+}
+
+fn replaced(end: &End, error: &ErrPacket) -> End {
+    let (mut payload, mut packet) = (BytesMut::new(), BytesMut::new());
+    error.encode(&mut payload);
+    put_packet(&mut packet, end.packet.get(HEADER_LEN - 1).copied().unwrap_or(1), &payload);
+    End { packet: packet.freeze(), error: Some(error.code), ..end.clone() }
 }
 
 /// Says what becomes of a session command that nobody has seen before.
@@ -97,7 +146,7 @@ fn explain_to(explain: &Explain, command: &Command, plan: &Plan, may_be_known: b
         _ if plan.is_nothing() => return,
         ([entry], _) => entry.class,
         ([], Some(statement)) => {
-            let effect = sql::session_command(statement.text(), statement.dialect());
+            let effect = session_command(statement.text(), statement.dialect());
             effect.steps().iter().map(|step| step.class).max().unwrap_or_default()
         }
         (entries, _) => entries.iter().map(|entry| entry.class).max().unwrap_or_default(),

@@ -19,7 +19,8 @@ impl SessionCommands {
             (_, When::LastUsed) => (Others::LastUsed, false),
             (_, When::Eager) => (Others::All, false),
         };
-        let This { lsn, .. } = this.filter(|_| !plan.resets)?;
+        let once = self.ties.is_again() || !Self::keeps_once(plan);
+        let This { lsn, .. } = this.filter(|_| !plan.resets && !once)?;
         let mut entries = Vec::clone(&self.log.snapshot());
         let first_lsn = lsn + 1 - plan.entries.len() as u64;
         for (entry, lsn) in plan.entries.iter().zip(first_lsn..) {

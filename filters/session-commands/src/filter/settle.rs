@@ -2,7 +2,7 @@
 
 use super::{Outcome, SCHEMA, SessionCommands, init_db, name_of};
 use crate::{
-    log::{Entry, PREPARED_WITH},
+    log::Entry,
     plan::Plan,
     ties::{Cause, Change, Ties},
 };
@@ -12,7 +12,7 @@ use chain::{
     facts::{Expected, Target, This, Witness},
 };
 use sql::session::{Cell, Class};
-use std::{borrow::Cow, sync::Arc};
+use std::sync::Arc;
 use wire::{
     capability::Capabilities,
     command::{CommandCode, statement::PrepareOk},
@@ -41,6 +41,9 @@ impl SessionCommands {
                 Some(target) => self.done(&pending.plan, pending.this, target, outcome, session),
                 None => false,
             };
+        }
+        if session.in_transaction() {
+            self.doubt();
         }
         self.nowhere &= !moves;
         // Without session tracking the flag alone says so.
@@ -97,7 +100,7 @@ impl SessionCommands {
             change(&Change::Untie(Cause::Cursor, name_of(id)));
         }
         if plan.consumes && !session.in_transaction() {
-            change(&Change::UntieAll(Cause::OneShot));
+            self.used_up(target);
         }
         if plan.resets {
             self.reset(plan, this, session);
@@ -108,6 +111,7 @@ impl SessionCommands {
         }
         for (cell, text) in &plan.texts {
             self.texts.insert(cell.clone(), text.clone());
+            self.assumed_texts.remove(cell);
         }
         self.log.lose(&plan.unlogged);
         for cell in &plan.local {
@@ -154,8 +158,7 @@ impl SessionCommands {
             return;
         }
         let entry = Entry::new(CommandCode::STMT_PREPARE, text.clone(), Class::Environment);
-        let reads = Cow::Borrowed(&PREPARED_WITH[..]);
-        let expected = Expected::Statement { id, parameters };
+        let (reads, expected) = (plan.takes.clone(), Expected::Statement { id, parameters });
         self.log.append(this.lsn, Entry { reads, expected, witness: witness(plan), ..entry });
     }
 
@@ -163,6 +166,7 @@ impl SessionCommands {
     fn failed(&mut self, plan: &Plan) {
         for (cell, text) in &plan.fragile {
             self.texts.remove(cell);
+            self.assumed_texts.remove(cell);
             if self.log.sets(cell) {
                 let lsn = self.log.reserve();
                 let (reads, writes) = (Vec::new(), vec![cell.clone()]);
@@ -180,6 +184,7 @@ impl SessionCommands {
         self.local.clear();
         self.local_at = None;
         self.texts.clear();
+        self.assumed_texts.clear();
         (self.last_write, self.last_write_lost) = (None, false);
         self.schema = Some(session.current_schema.clone());
         let Some(This { lsn, .. }) = this else { return };

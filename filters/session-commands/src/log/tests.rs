@@ -24,8 +24,12 @@ fn entry(number: usize, reads: &[u8], writes: &[u8]) -> Entry {
 
 /// What a text becomes in the log, each part of it.
 fn entries(text: &str) -> Vec<Entry> {
+    entries_of(text, &|_| false)
+}
+
+fn entries_of(text: &str, is_set: &dyn Fn(&Cell) -> bool) -> Vec<Entry> {
     let (texts, variables) = (HashMap::new(), Variables::default());
-    let known = Known { local: &[], texts: &texts, schema: None, variables: &variables };
+    let known = Known { local: &[], texts: &texts, schema: None, variables: &variables, is_set };
     let (text, mut plan) = (text.as_bytes(), Plan::default());
     plan.text(&sql::statement(text, Dialect::default()), text, Dialect::default(), &known);
     plan.entries
@@ -43,6 +47,8 @@ fn add(log: &mut Log, entries: impl IntoIterator<Item = Entry>) {
 struct Connection {
     applied: Lsn,
     cells: BTreeMap<Cell, u64>,
+    /// Of user variables: NULL leaves it.
+    types: BTreeMap<Cell, u64>,
 }
 
 impl Connection {
@@ -53,7 +59,19 @@ impl Connection {
             false => entry.reads.iter().filter_map(|cell| self.cells.get(cell).copied()).collect(),
         };
         read.into_iter().for_each(|read| value = value.wrapping_mul(31).wrapping_add(read));
-        self.cells.extend(entry.writes.iter().map(|cell| (cell.clone(), value)));
+        let anyone = |cell: &Cell| matches!(cell, Cell::User(_));
+        for read in entry.reads.iter().filter(|cell| anyone(cell)) {
+            let kind = self.types.get(read).copied().unwrap_or_default();
+            value = value.wrapping_mul(31).wrapping_add(kind);
+        }
+        for cell in &entry.writes {
+            let null = entry.nulls.iter().find(|null| null.cell == *cell);
+            // What may be NULL is, every second time.
+            if null.is_none_or(|null| !null.surely && value % 2 == 1) {
+                self.types.insert(cell.clone(), value);
+            }
+            self.cells.insert(cell.clone(), value);
+        }
         self.applied = lsn;
     }
 
@@ -83,11 +101,11 @@ fn nobody_can_tell(script: &[Entry], lags: &[usize]) {
     others.push(Connection::default());
     for other in &mut others {
         other.catch_up(script, &log.snapshot());
-        assert_eq!(other.cells, first.cells);
+        assert_eq!((&other.cells, &other.types), (&first.cells, &first.types));
     }
 }
 
-const TEXTS: [&str; 24] = [
+const TEXTS: [&str; 28] = [
     "SET NAMES utf8mb4",
     "SET NAMES 'latin1' COLLATE latin1_bin",
     "SET CHARACTER SET utf8mb4",
@@ -95,6 +113,10 @@ const TEXTS: [&str; 24] = [
     "SET @a = 'x'",
     "SET @b = CONCAT(@a, 'y'), @c = @b",
     "SET @c = @@sql_mode",
+    "SET @a = NULL",
+    "SET @a = @b",
+    "SET @c = CONCAT(@a, 'x'), @b = NULL",
+    "PREPARE p FROM 'SELECT @a, @b / 2'",
     "SET sql_mode = ''",
     "SET sql_mode = CONCAT(@@sql_mode, ',ANSI')",
     "SET SESSION time_zone = '+00:00', @b = 2",
@@ -172,6 +194,38 @@ fn what_is_set_again_is_kept_once() {
     // H7: the first is read by the second.
     add(&mut log, [entry(0, &[], &[1]), entry(1, &[1], &[2]), entry(2, &[], &[1])]);
     assert_eq!(log.snapshot().len(), 3);
+}
+
+#[test]
+fn null_is_of_the_type_that_the_variable_had() {
+    let left = |texts: &[&str]| -> Vec<String> {
+        let mut log = Log::default();
+        for text in texts {
+            let entries = entries_of(text, &|cell| log.is_set(cell));
+            add(&mut log, entries);
+        }
+        let text = |entry: &Arc<LogEntry>| String::from_utf8_lossy(&entry.payload).into_owned();
+        log.snapshot().iter().map(text).collect()
+    };
+    let (one, null) = ("SET @a = 1", "SET @a = NULL");
+    assert_eq!(left(&[one, null]), [one, null]);
+    assert_eq!(left(&[one, null, null, null]), [one, null]);
+    assert_eq!(left(&[one, null, one]), [one]);
+    let (other, copy) = ("SET @b = 'x'", "SET @a = CONCAT(@b, 'y')");
+    assert_eq!(left(&[one, other, copy]), [other, copy]);
+    assert_eq!(left(&[one, copy]), [one, copy]);
+    // MySQL gives a number a collation too.
+    let names = ["SET NAMES latin1", one, "SET NAMES utf8mb4"];
+    assert_eq!(left(&names), names);
+    // A type is asked for by what is prepared.
+    let (prepare, double) = ("PREPARE p FROM 'SELECT @a'", "SET @a = 2.5");
+    assert_eq!(left(&[one, prepare, double]), [one, prepare, double]);
+    let divides = "PREPARE q FROM 'SELECT 1/3'";
+    let precision = ["SET div_precision_increment = 4", "SET div_precision_increment = 8"];
+    assert_eq!(left(&[precision[0], divides, precision[1]]), [precision[0], divides, precision[1]]);
+    let from_variable = "PREPARE p FROM @q";
+    let known = ["SET @q = 'SELECT 1'", from_variable].repeat(2);
+    assert_eq!(left(&known), known[2..]);
 }
 
 #[test]

@@ -2,15 +2,15 @@
 
 use super::{Known, Plan, variables::Part};
 use crate::{
-    log::Entry,
-    ties::{Cause, Change},
+    log::{Entry, Nullable},
+    ties::{AGAIN, Cause, Change},
 };
 use bytes::Bytes;
 use sql::{
     Dialect, Verb,
     session::{
-        Action, Assignment, Cell, Class, Effect, Source, Step, Target, Variable, session_command,
-        user_variables,
+        Action, Assignment, Cell, Class, Effect, Null, Source, Step, Target, ValueKind, Variable,
+        session_command, user_variables,
     },
 };
 
@@ -123,15 +123,20 @@ impl Plan {
     /// A SET: what other connections can be given goes to the log, the rest stays here.
     fn set(&mut self, one: &One<'_>) {
         let &One { step, text, alone, known } = one;
+        if self.next_transaction(one) {
+            return;
+        }
         let parts = step.assignments().iter().filter(|part| part.class != Class::NotSession);
         let parts: Vec<_> = parts.map(|part| Part::of(part, text, known.variables)).collect();
         let mut everywhere = Vec::new();
         for part in &parts {
             let names = part.reads.iter().any(|cell| known.is_local(cell));
             self.names_local |= names;
-            // What an earlier part has left here is copied here.
-            if part.class.is_replayed() && !part.reads.iter().any(|cell| self.is_local(cell, known))
-            {
+            // What an earlier part has left here is copied here, and NULL is of the type of what was
+            // there.
+            let local = |cell: &Cell| self.is_local(cell, known);
+            let typed_here = self.may_be_null(part, known) && part.writes.iter().any(local);
+            if part.class.is_replayed() && !part.reads.iter().any(local) && !typed_here {
                 everywhere.push(part);
             } else {
                 self.stays(part);
@@ -154,9 +159,45 @@ impl Plan {
             own.and_then(|step| step.text_of(text, kept)).map(Bytes::from)
         };
         let class = everywhere.iter().map(|part| part.class).max().unwrap_or_default();
+        let null = everywhere.iter().filter(|part| self.may_be_null(part, known));
+        let nulls = null.flat_map(|part| {
+            let surely = part.null == Null::Always;
+            part.writes.iter().map(move |cell| Nullable { cell: cell.clone(), surely })
+        });
+        let nulls = nulls.collect();
         match own {
-            Some(own) => self.entries.push(Entry::text(own, class, reads, writes)),
+            Some(own) => {
+                self.entries.push(Entry { nulls, ..Entry::text(own, class, reads, writes) });
+            }
             None => writes.iter().for_each(|cell| self.keep_here(cell, Cause::Setting)),
+        }
+    }
+
+    /// A SET of the next transaction and nothing else: it is in the log as long as that is to come.
+    fn next_transaction(&mut self, one: &One<'_>) -> bool {
+        let [part] = one.step.assignments() else { return false };
+        let next = part.writes == [Cell::NextTransaction] && part.value.kind == ValueKind::Literal;
+        let Some(text) = one.alone.filter(|_| next && !self.several) else { return false };
+        let cells = || vec![Cell::NextTransaction];
+        let text = Bytes::copy_from_slice(text);
+        self.entries.push(Entry::text(text, Class::OneShot, cells(), cells()));
+        self.ties.push(Change::Tie(Cause::OneShot, AGAIN.into()));
+        true
+    }
+
+    /// Whether a part of a SET may make a user variable NULL.
+    fn may_be_null(&self, part: &Part<'_>, known: &Known<'_>) -> bool {
+        let is_set = |cell: &Cell| {
+            let own = self.entries.iter().rev().find(|entry| entry.writes.contains(cell));
+            own.map_or_else(|| (known.is_set)(cell), |entry| entry.nulls.is_empty())
+        };
+        match part.null {
+            Null::Never => false,
+            Null::AsRead => {
+                let mut users = part.reads.iter().filter(|cell| matches!(cell, Cell::User(_)));
+                !users.all(is_set)
+            }
+            Null::Perhaps | Null::Always => true,
         }
     }
 

@@ -18,8 +18,13 @@ fn read(text: &str, variables: &[&str]) -> Plan {
     let variables = Variables::try_from(variables).expect("they are words");
     let local = [Cell::User("here".into())];
     let schema = Bytes::from_static(b"d");
-    let known =
-        Known { local: &local, texts: &texts, schema: Some(&schema), variables: &variables };
+    let known = Known {
+        local: &local,
+        texts: &texts,
+        schema: Some(&schema),
+        variables: &variables,
+        is_set: &|cell| *cell == Cell::User("set".into()),
+    };
     let server = Server { vendor: Vendor::MySql, version: 90_700 };
     let dialect = Dialect { server: Some(server), ..Dialect::default() };
     let mut plan = Plan::default();
@@ -39,6 +44,7 @@ fn spelled(plan: &Plan) -> String {
             Class::Const => "A",
             Class::Environment => "B",
             Class::Unknown => "U",
+            Class::OneShot => "D",
             _ => "?",
         };
         format!("{class} {text}")
@@ -72,7 +78,15 @@ fn what_becomes_of_a_text() {
         ("SET @a = @here", "here @a"),
         ("SET sql_mode = @here", "+Setting"),
         ("PREPARE p FROM @here", "here prepared p"),
-        ("SET TRANSACTION READ ONLY", "+OneShot"),
+        ("PREPARE p FROM 'SELECT @here'", "here prepared p"),
+        ("PREPARE p FROM @q", "here prepared p"),
+        // NULL is of the type of what was there.
+        ("SET @here = NULL", "here @here"),
+        ("SET @here = CONCAT('x', @unset)", "here @here"),
+        ("SET @here = CONCAT('x', @set)", "B SET @here = CONCAT('x', @set)"),
+        ("SET TRANSACTION READ ONLY", "D SET TRANSACTION READ ONLY, +OneShot"),
+        ("SET TRANSACTION READ ONLY; BEGIN", "+OneShot"),
+        ("SET @@transaction_isolation = @x", "+OneShot"),
         ("SET insert_id = 5", "+OneShot"),
         ("SET rand_seed1 = 5", "+Setting"),
         ("SET last_insert_id = 5", "last insert id"),

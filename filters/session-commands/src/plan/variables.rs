@@ -1,7 +1,7 @@
 //! Which system variables are brought to other connections, beyond what is known of them.
 
 use serde::Deserialize;
-use sql::session::{Assignment, Cell, Class, Scope, Target, ValueKind, Variable};
+use sql::session::{Assignment, Cell, Class, Null, Scope, Target, ValueKind, Variable};
 use std::collections::HashMap;
 
 /// What the settings say of variables, by their names in lower case.
@@ -46,12 +46,24 @@ pub(super) struct Part<'a> {
     pub(super) class: Class,
     pub(super) reads: Vec<Cell>,
     pub(super) writes: Vec<Cell>,
+    /// Of a user variable.
+    pub(super) null: Null,
 }
 
 impl<'a> Part<'a> {
     pub(super) fn of(assignment: &'a Assignment, text: &[u8], variables: &Variables) -> Self {
         let Assignment { class, reads, writes, .. } = assignment.clone();
-        let mut part = Self { assignment, class, reads, writes };
+        let null = match assignment.target {
+            Target::User { .. } => assignment.value.null,
+            _ => Null::Never,
+        };
+        let mut part = Self { assignment, class, reads, writes, null };
+        // MySQL notes the connection's collation with every value, also with a number.
+        if matches!(assignment.target, Target::User { .. })
+            && !part.reads.contains(&Cell::CollationConnection)
+        {
+            part.reads.push(Cell::CollationConnection);
+        }
         match variables.word(assignment, text) {
             Some(Word::Unknown) if part.class < Class::Unknown => {
                 part.class = Class::Unknown;

@@ -14,7 +14,7 @@ use crate::{
 use chain::{
     Command, Error, Next, Reply, Server, Session,
     command::Asker,
-    facts::{Orders, RuleVerdict, ServedBy, StateId, Statement},
+    facts::{Expected, Orders, RuleVerdict, ServedBy, StateId, Statement},
 };
 use smallvec::SmallVec;
 use sql::session::{Cell, Class};
@@ -110,6 +110,7 @@ impl Predicting {
             account: account(session),
             constant,
             prepares,
+            may_fail: plan.entries.first().is_some_and(|it| it.expected == Expected::Anything),
             stamp,
             capabilities: session.capabilities,
         };

@@ -22,7 +22,7 @@ use std::{
     },
     time::Instant,
 };
-use wire::capability::Capabilities;
+use wire::{capability::Capabilities, err::ErrPacket, packet::HEADER_LEN};
 
 /// What is known of a session here.
 #[derive(Debug, Default)]
@@ -39,6 +39,8 @@ pub(crate) struct Subject {
     pub(crate) account: u64,
     pub(crate) constant: bool,
     pub(crate) prepares: bool,
+    /// An error is accepted: what the command names says it once more when it is used.
+    pub(crate) may_fail: bool,
     pub(crate) stamp: u64,
     pub(crate) capabilities: Capabilities,
 }
@@ -52,6 +54,9 @@ pub(crate) struct Evidence {
     /// Servers that have been seen to execute it. Locked for one look.
     servers: Mutex<SmallVec<[u32; 4]>>,
     executed: AtomicBool,
+    /// The ERR packet, without its header, that a server has given although another answer was
+    /// given from memory.
+    refusal: OnceLock<Box<[u8]>>,
 }
 
 /// What the client was told.
@@ -85,7 +90,8 @@ impl Subject {
 impl Evidence {
     pub(crate) fn new(memory: Arc<Memory>, me: Arc<Me>, subject: Subject) -> Self {
         let (expected, servers) = (OnceLock::new(), Mutex::default());
-        Self { memory, me, subject, expected, servers, executed: AtomicBool::new(false) }
+        let (executed, refusal) = (AtomicBool::new(false), OnceLock::new());
+        Self { memory, me, subject, expected, servers, executed, refusal }
     }
 
     /// Says what the client was told.
@@ -165,6 +171,11 @@ impl Evidence {
         new
     }
 
+    /// The error that a server has given in place of what the client was told.
+    pub(crate) fn refusal(&self) -> Option<ErrPacket> {
+        ErrPacket::decode(self.refusal.get()?).ok()
+    }
+
     /// What was given from memory was not so.
     pub(crate) fn was_wrong(&self) {
         if let Some(expected) = self.expected.get() {
@@ -206,14 +217,17 @@ impl Evidence {
         new: bool,
     ) -> Option<Verdict> {
         let profile = server.profile.get();
-        let Subject { prepares, capabilities, .. } = self.subject;
+        let Subject { prepares, may_fail, capabilities, .. } = self.subject;
         if answer.end.error.is_some_and(|code| TRANSIENT.contains(&code)) {
             return None;
         }
         if answer.end.error.is_some() {
             if expected.predicted {
                 // A statement that cannot be prepared says so when it is executed.
-                self.mismatch(expected, profile, !prepares);
+                self.mismatch(expected, profile, !prepares && !may_fail);
+                let error = answer.end.packet.get(HEADER_LEN..).unwrap_or_default();
+                // The first one is as good as any.
+                let _ = self.refusal.set(error.into());
             } else if new {
                 self.sample(profile, None);
             }

@@ -20,7 +20,7 @@ pub struct StatementIds(pub Vec<(u32, u32)>);
 /// Writer: `fast-forward`; reader: the forwarder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Forwarding {
-    /// Commands and their replies are counted, from copies of the bytes.
+    /// Commands and their replies are counted and told of, from copies of the bytes.
     pub observe: bool,
     /// Ids of statements that were prepared before pass as the client sends them.
     pub raw_ids: bool,

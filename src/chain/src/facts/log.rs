@@ -110,7 +110,7 @@ pub enum Expected {
 }
 
 /// What ties the session to the connection that runs this command, from now on: state that no other
-/// one can be given. On a command only where that may change. Writer: `session-commands`; readers:
+/// one has. On a command only where that may change. Writer: `session-commands`; readers:
 /// `route`, and the dispatcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tied {
@@ -118,6 +118,8 @@ pub struct Tied {
     pub by: Option<&'static str>,
     /// It ends with this command, unless that fails.
     pub ends: bool,
+    /// If the connection is lost before anything else has run there, the log gives it to another.
+    pub again: bool,
 }
 
 impl Tied {

@@ -12,6 +12,8 @@ pub struct Pin {
     pub cause: &'static str,
     /// What it has may be known elsewhere too: the last insert id, the counts of the last statement.
     pub soft: bool,
+    /// The session's log can give it to another connection, if that one is lost.
+    pub again: bool,
 }
 
 impl Fact for Pin {

@@ -191,8 +191,6 @@ pub(super) async fn open(
         attributes: attributes.clone(),
         ..LoginRequest::default()
     };
-    let told = greeting.capabilities.intersection(Capabilities::CONNECT_ATTRS);
-    login.capabilities = login.capabilities.union(told);
     let offered = |method: &Method| greeting.capabilities.contains(method.capability());
     let compression = backend.endpoint.compression.filter(offered);
     if let Some(method) = compression {

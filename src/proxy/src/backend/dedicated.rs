@@ -1,7 +1,7 @@
 //! A connection that has left the chain with its session, for good.
 
 use super::link::Link;
-use crate::{signal::Signal, stream::Stream};
+use crate::{signal::Signal, stream::Stream, telemetry::Via};
 use bytes::Bytes;
 use chain::{Handover, topology::InUse};
 use std::{
@@ -28,6 +28,11 @@ impl Dedicated {
     /// What is given when nothing may go on there any more.
     pub(crate) fn offline(&self) -> Arc<Signal> {
         self.link.leash.signal()
+    }
+
+    /// What traces say of it.
+    pub(crate) fn via(&self) -> Via {
+        Via::of(&self.link)
     }
 
     /// The connection itself.

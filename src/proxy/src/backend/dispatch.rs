@@ -3,18 +3,17 @@
 mod again;
 mod attach;
 mod near;
+mod open;
 mod propagate;
 pub(super) mod share;
+mod told;
 
 use super::{
-    Backends,
-    connection::Connection,
-    deadline,
+    Backends, deadline,
     ids::{self, Ids},
     link::Link,
     mirror::Mirrors,
-    pool::Got,
-    sessions::{Killed, Lease, Registered, Sessions},
+    sessions::{Killed, Registered, Sessions},
 };
 use crate::{
     config::{self, Account},
@@ -42,11 +41,11 @@ use std::{
         atomic::{AtomicBool, Ordering::Relaxed},
     },
     task::{Context, Poll, ready},
-    time::Instant,
 };
-use tower::{Service, ServiceExt};
+use tower::Service;
 
 pub(super) use attach::{available, no_server, refused};
+pub(crate) use told::{Prepared, Ran};
 
 /// Sends a command down the stack of the connection that it belongs to, and opens that first where
 /// the session has none.
@@ -62,24 +61,6 @@ pub(crate) struct Shared {
     pub(crate) mirrors: Arc<Mirrors>,
     /// Replies say what statement they are to: [`Ran`].
     pub(crate) tells_statement: Arc<AtomicBool>,
-}
-
-/// The statement that a reply is the reply to, as far as `parse` knows it; on the reply, where
-/// slow ones are logged. Writer: the dispatcher.
-#[derive(Clone, Debug)]
-pub(crate) struct Ran(pub(crate) Option<Statement>);
-
-impl Fact for Ran {
-    const NAME: &'static str = "ran";
-}
-
-/// Whether one of the session's connections had prepared statements when it left the chain; on the
-/// reply, beside the handover. Writer: the dispatcher.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Prepared(pub(crate) bool);
-
-impl Fact for Prepared {
-    const NAME: &'static str = "prepared";
 }
 
 struct State {
@@ -115,6 +96,8 @@ pub(super) struct Held {
     pub(super) ids: Ids,
     /// What state it has that no other connection can be given.
     tied: Option<&'static str>,
+    /// But the log can give it to another connection.
+    again: bool,
     /// Where the log ended that it was sent last.
     head: Lsn,
     /// It has run nothing for the session yet.
@@ -281,7 +264,9 @@ impl State {
             one.ids.lease.head.store(one.head, Relaxed);
             *last = Some(one.target.server.id);
             match command.fact::<Tied>() {
-                Some(Tied { by: by @ Some(_), .. }) => one.tied = *by,
+                Some(Tied { by: by @ Some(_), again, .. }) => {
+                    (one.tied, one.again) = (*by, *again);
+                }
                 Some(Tied { by: None, .. }) => held.iter_mut().for_each(|held| held.tied = None),
                 None => {}
             }
@@ -375,49 +360,5 @@ impl State {
             self.me.entry.uses(&self.held[at].ids.lease);
         }
         at
-    }
-
-    /// Opens a connection to the server that is named, or to one that stands in for it, and says
-    /// where it is among those held. It is ready for a command, as the others are since the last
-    /// [`Dispatch::poll_ready`].
-    async fn open(&mut self, target: Target, command: &Command) -> Result<usize> {
-        if self.alone {
-            let name = &target.server.name;
-            return Err(Error::filter(format!("this session has no connection to {name}")));
-        }
-        let trail = command.trail::<Trail>().map(|trail| (trail, Instant::now()));
-        let attached = self.attach(&target, command).await;
-        if let Some((trail, began)) = trail {
-            let found = attached.as_ref().ok();
-            trail.checked_out(began, found.map(|(_, target)| target.server.name.clone()));
-        }
-        let (got, target) = match attached {
-            Ok(attached) => attached,
-            Err(error) => return Err(self.unattached(error)),
-        };
-        self.accepted = true;
-        let attached = match got {
-            Got::Clean(link) => self.hold(target, *link),
-            Got::Parked(parked) => self.take_up(*parked, target, command),
-        };
-        let at = self.held.len() - 1;
-        let ready = self.held[at].stack.ready().await.map(drop);
-        if !attached {
-            return Err(Error::backend(Killed));
-        }
-        ready.map(|()| at)
-    }
-
-    /// Keeps a connection for the session. False if the session has been ended meanwhile.
-    fn hold(&mut self, target: Target, link: Link) -> bool {
-        let lease = Arc::new(Lease::new(link.backend.clone(), link.thread_id, link.source));
-        let ids = Ids::of(&link, lease.clone());
-        link.seat.take(lease.clone(), self.sharing.is_some());
-        let shared = self.sharing.as_ref().map(|_| share::Shared::of(&link));
-        let attached = Some(InUse::connection(target.server.clone()));
-        let stack = self.shared.chain.backend(Connection::stack(link));
-        let (tied, head, fresh) = (None, 0, true);
-        self.held.push(Held { target, stack, ids, tied, head, fresh, shared, attached });
-        self.me.entry.attach(lease)
     }
 }

@@ -1,6 +1,6 @@
 //! KILL over a connection of its own.
 
-use super::{Backend, Key, connect, connect::ConnectError, link::Link};
+use super::{Backend, Key, connect, connect::ConnectError, link::Link, tells_attributes};
 use crate::config::Account;
 use std::sync::Arc;
 use wire::{
@@ -64,7 +64,7 @@ pub(super) async fn open(
 ) -> Result<Link, ConnectError> {
     let key = Key {
         user: account.user.clone(),
-        capabilities: Capabilities::LONG_PASSWORD,
+        capabilities: Capabilities::LONG_PASSWORD | tells_attributes(true),
         collation: COLLATION,
         client: None,
     };

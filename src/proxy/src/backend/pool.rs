@@ -62,6 +62,8 @@ pub(super) struct Want<'a> {
     pub(super) need: Option<Need>,
     /// It is to be one that nobody has had before.
     pub(super) unused: bool,
+    /// The server is told connection attributes.
+    pub(super) told: bool,
 }
 
 impl Backend {
@@ -73,9 +75,10 @@ impl Backend {
         want: &Want<'_>,
         deadline: Instant,
     ) -> Result<Got, ConnectError> {
-        let Want { session, account, enters, .. } = *want;
+        let Want { session, account, enters, told, .. } = *want;
         let schema = session.schema.as_ref().filter(|_| !enters);
-        let (key, attributes) = (Key::of(session, account, self), attributes(session));
+        let key = Key::of(session, account, self, told);
+        let attributes = if told { attributes(session) } else { Attributes::default() };
         if want.unused {
             let room = self.room(deadline).await?;
             return self.open(want, (key, attributes), room).await;

@@ -14,6 +14,7 @@ use super::{
     leash::Leash,
     link::{Link, read_message},
     schema::Schema,
+    tells_attributes,
 };
 use crate::{
     config::{self, Account},
@@ -211,13 +212,18 @@ impl Backend {
 impl Met {
     /// Makes of the client's login the one for the server: this hop has TLS and compression of its
     /// own. TLS begins here, if both sides want it.
-    pub(crate) async fn prepare(&mut self, login: &mut LoginRequest) -> Result<(), ConnectError> {
+    /// `told`: the server is told connection attributes, whether the client has any or not.
+    pub(crate) async fn prepare(
+        &mut self,
+        login: &mut LoginRequest,
+        told: bool,
+    ) -> Result<(), ConnectError> {
         let theirs = self.greeting.capabilities;
         let hop = Capabilities::COMPRESS
             .union(Capabilities::ZSTD_COMPRESSION_ALGORITHM)
             .union(Capabilities::SSL);
         login.capabilities = login.capabilities.intersection(theirs).difference(hop);
-        let told = theirs.intersection(Capabilities::CONNECT_ATTRS);
+        let told = theirs.intersection(tells_attributes(told));
         login.capabilities = login.capabilities.union(told);
         let offered = |method: &Method| theirs.contains(method.capability());
         self.compression = self.backend.endpoint.compression.filter(offered);
@@ -249,9 +255,10 @@ impl Met {
             self.io.compress(method, End::Client(session.capabilities), self.read);
         }
         let mariadb = self.greeting.is_mariadb();
+        let told = self.capabilities.contains(Capabilities::CONNECT_ATTRS);
         Link {
             io: self.io,
-            key: Key::of(session, account, &self.backend),
+            key: Key::of(session, account, &self.backend, told),
             account: account.clone(),
             source: self.source,
             vendor: if mariadb { Vendor::MariaDb } else { Vendor::MySql },

@@ -29,7 +29,7 @@ pub(crate) struct Seat {
 /// What the last reply has left on its connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Left {
-    /// `None` behind an error.
+    /// `None` behind an error of the first statement.
     pub(crate) status: Option<Status>,
     /// There are warnings, or an error.
     pub(crate) warned: bool,

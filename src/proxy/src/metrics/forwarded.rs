@@ -26,6 +26,8 @@ pub(crate) struct Observed {
     duration: Histogram,
     /// Sessions that could not be followed to their end.
     pub(crate) stopped: Counter,
+    /// Statements of which nobody is told.
+    pub(crate) dropped: Counter,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -75,7 +77,11 @@ impl Observed {
         let stopped = Counter::default();
         let help = "Sessions that could not be observed to their end";
         registry.register("observed_stopped", help, stopped.clone());
-        Self { commands, errors, duration, stopped }
+        let dropped = Counter::default();
+        let help =
+            "Statements of observed sessions that have no digest and no span, for want of room";
+        registry.register("observed_dropped", help, dropped.clone());
+        Self { commands, errors, duration, stopped, dropped }
     }
 
     /// Counts a command.

@@ -6,6 +6,7 @@ use crate::{
     config::{self, Config, Limits},
     digests::Digests,
     events::EventLog,
+    forward::notes::Notes,
     metrics::{CountedByFilters, Metrics},
     session::login::ProcessKey,
     telemetry::{Telemetry, Tracing},
@@ -31,6 +32,7 @@ pub(crate) struct Live {
     pub(super) digests: Option<Arc<Digests>>,
     pub(super) events: Option<Arc<EventLog>>,
     pub(super) tracing: Option<Arc<Tracing>>,
+    pub(super) notes: Notes,
     /// Each filter's time is told.
     pub(super) times_filters: bool,
     world: ArcSwapOption<World>,
@@ -53,6 +55,7 @@ impl Live {
         telemetry: &Telemetry,
         digests: Option<Arc<Digests>>,
         events: Option<Arc<EventLog>>,
+        notes: Notes,
     ) -> Arc<Self> {
         let counted = CountedByFilters::default();
         let metrics = Metrics::new(counted.clone(), &telemetry.spans());
@@ -72,6 +75,7 @@ impl Live {
             digests,
             events,
             tracing: telemetry.tracing(),
+            notes,
             times_filters: telemetry.times_filters(),
             world: ArcSwapOption::empty(),
             parted: Mutex::default(),

@@ -310,6 +310,7 @@ impl Making<'_> {
             }
             .some(),
             tracing: self.live.tracing.clone(),
+            notes: self.live.notes.clone(),
             draining: self.live.common.draining.clone(),
         }
     }

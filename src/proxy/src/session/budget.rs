@@ -9,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 pub(crate) struct Budget(Arc<Semaphore>);
 
 /// What one session has of it.
-pub(super) struct Share {
+pub(crate) struct Share {
     budget: Budget,
     held: Option<OwnedSemaphorePermit>,
 }
@@ -17,7 +17,7 @@ pub(super) struct Share {
 /// The budget is used up.
 #[derive(Debug, thiserror::Error)]
 #[error("the commands of all sessions together are beyond limits.max_buffered")]
-pub(super) struct UsedUp;
+pub(crate) struct UsedUp;
 
 /// Commands up to this many bytes are free: there are as many of them as there are sessions.
 const FREE: usize = 64 * 1024;
@@ -36,7 +36,7 @@ impl Budget {
     }
 
     /// A session's share; nothing yet.
-    pub(super) fn share(&self) -> Share {
+    pub(crate) fn share(&self) -> Share {
         Share { budget: self.clone(), held: None }
     }
 }
@@ -48,7 +48,7 @@ fn pieces(bytes: u64) -> u32 {
 
 impl Share {
     /// Makes the share large enough for `bytes`.
-    pub(super) fn cover(&mut self, bytes: usize) -> Result<(), UsedUp> {
+    pub(crate) fn cover(&mut self, bytes: usize) -> Result<(), UsedUp> {
         if bytes <= FREE {
             return Ok(());
         }
@@ -65,8 +65,13 @@ impl Share {
         Ok(())
     }
 
+    /// Another share of the same budget; nothing yet.
+    pub(crate) fn another(&self) -> Self {
+        self.budget.share()
+    }
+
     /// Gives all of it back.
-    pub(super) fn give_back(&mut self) {
+    pub(crate) fn give_back(&mut self) {
         self.held = None;
     }
 }

@@ -24,7 +24,7 @@ use bytes::{Bytes, BytesMut};
 use chain::{
     Error, Hostgroup, HostgroupId, Session, Stack, Topology,
     error::code,
-    facts::{StickyMode, Target},
+    facts::{Fact, FastForward, StickyMode, Target},
     session::{Peer, View},
 };
 use std::sync::Arc;
@@ -94,7 +94,8 @@ impl Entrance {
         });
         let (plugin, response) = (request.plugin().clone(), request.auth_response.clone());
         let mut login = LoginRequest { attributes: identity::attributes(&session), ..request };
-        if let Err(error) = server.prepare(&mut login).await {
+        let told = !context.shared.chain.gives(FastForward::NAME);
+        if let Err(error) = server.prepare(&mut login, told).await {
             return Err(fail(client, seq, error).await);
         }
         let hops = self.hops(client, server.channel()).await;

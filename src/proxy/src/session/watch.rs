@@ -35,6 +35,8 @@ pub(super) struct Watch<'a> {
     logged: Option<Logged>,
     started: Instant,
     ended: Option<Ended>,
+    /// Its digest is counted where its reply is seen.
+    digested: bool,
 }
 
 /// How it has ended.
@@ -80,6 +82,7 @@ impl Watchers {
             logged: None,
             started,
             ended: None,
+            digested: false,
         }
     }
 }
@@ -90,6 +93,11 @@ impl Watch<'_> {
         self.target = reply.fact().map(|ServedBy(target)| target.clone());
         self.statement = reply.fact().and_then(|Ran(statement)| statement.clone());
         self.logged = reply.fact().cloned();
+    }
+
+    /// Leaves its digest to who sees how its reply ends.
+    pub(super) fn leave_digest(&mut self) {
+        self.digested = true;
     }
 
     /// Notes how the reply has ended.
@@ -113,12 +121,26 @@ impl Drop for Watch<'_> {
         };
         let Watchers { slow, digests, events } = self.watchers;
         slow.iter().for_each(|slow| slow.saw(&seen));
-        digests.iter().for_each(|digests| digests.saw(&seen));
+        let digests = digests.iter().filter(|_| !self.digested);
+        digests.for_each(|digests| digests.saw(&seen));
         events.iter().for_each(|events| events.saw(&seen));
     }
 }
 
-impl Seen<'_> {
+impl<'a> Seen<'a> {
+    /// A statement that was seen outside of a chain.
+    pub(crate) fn of(
+        session: &'a Session,
+        code: CommandCode,
+        target: Option<&'a Target>,
+        took: Duration,
+        ended: Option<Ended>,
+        statement: &'a Statement,
+    ) -> Self {
+        let (logged, text, known, lexed) = (None, None, Some(statement), OnceCell::new());
+        Self { session, code, target, logged, took, ended, text, known, lexed }
+    }
+
     /// The statement, if there is one that is known.
     pub(crate) fn statement(&self) -> Option<&Statement> {
         let lexed = || self.text.map(|text| Statement::new(text.clone(), Dialect::default()));

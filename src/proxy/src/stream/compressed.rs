@@ -1,7 +1,7 @@
 //! A stream that is compressed frames below and plain packets above.
 
 use super::Stream;
-use crate::buffer;
+use crate::{buffer, session::budget::Share};
 use bytes::BytesMut;
 use std::{
     cell::RefCell,
@@ -33,12 +33,21 @@ pub(crate) struct Compressed {
     /// Frames on their way out; up to `gone`, they are below.
     out: Vec<u8>,
     gone: usize,
+    /// What a frame takes that waits for the rest of its packet.
+    share: Option<Share>,
 }
 
 impl Compressed {
-    pub(super) fn new(below: Stream, method: Method, end: End, frames: BytesMut) -> Self {
+    pub(super) fn new(
+        below: Stream,
+        method: Method,
+        end: End,
+        frames: BytesMut,
+        share: Option<Share>,
+    ) -> Self {
         let codec = Codec::new(method, end);
-        Self { below, codec, frames, plain: Vec::new(), given: 0, out: Vec::new(), gone: 0 }
+        let (plain, out) = (Vec::new(), Vec::new());
+        Self { below, codec, frames, plain, given: 0, out, gone: 0, share }
     }
 
     pub(super) fn below(&self) -> &Stream {
@@ -87,6 +96,9 @@ impl Compressed {
             }
         }
         (self.out, self.gone) = (Vec::new(), 0);
+        if !self.codec.is_waiting() {
+            self.share.iter_mut().for_each(Share::give_back);
+        }
         Poll::Ready(Ok(()))
     }
 
@@ -94,8 +106,10 @@ impl Compressed {
     fn poll_take(&mut self, cx: &mut Context<'_>, plain: &[u8]) -> Poll<io::Result<usize>> {
         ready!(self.poll_drain(cx))?;
         let plain = &plain[..plain.len().min(CHUNK)];
-        let Self { codec, out, .. } = self;
-        let encoded = CONTEXTS.with_borrow_mut(|contexts| codec.encode(contexts, plain, out));
+        let Self { codec, out, share, .. } = self;
+        let room = |bytes| share.as_mut().is_none_or(|share| share.cover(bytes).is_ok());
+        let encoded =
+            CONTEXTS.with_borrow_mut(|contexts| codec.encode_within(contexts, plain, out, room));
         encoded.map_err(io::Error::other)?;
         match self.poll_drain(cx) {
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
@@ -165,6 +179,7 @@ impl AsyncWrite for Compressed {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session::budget::Budget;
     use bytes::Bytes;
     use tokio::{
         io::{AsyncReadExt, AsyncWriteExt},
@@ -255,6 +270,44 @@ mod tests {
         );
         sent.expect("it goes out");
         assert!(got.framed == packets);
+    }
+
+    /// A frame that waits for the rest of its packet takes its memory out of the budget; where that
+    /// is used up none waits.
+    #[tokio::test]
+    async fn what_waits_is_paid_for() {
+        let text: Vec<u8> = b"towpath, ".iter().copied().cycle().take(3 << 20).collect();
+        let packet = Message::new(1, &text).framed;
+        for used_up in [false, true] {
+            let (below, peer) = UnixStream::pair().expect("a pair of sockets");
+            let (mut server, mut client) = (Stream::from(below), Stream::from(peer));
+            let budget = Budget::new(4 << 20);
+            let mut others = budget.share();
+            if used_up {
+                others.cover(2 << 20).expect("there is room");
+            }
+            let caps = Capabilities::EMPTY;
+            let share = Some(budget.share());
+            server.compress_within(Method::ZLIB, End::Server(caps), BytesMut::new(), share);
+            client.compress(Method::ZLIB, End::Client(caps), BytesMut::new());
+            let query = Message::new(0, b"\x03SELECT 1").framed;
+            client.write_all(&query).await.expect("it is taken");
+            assert_eq!(message(&mut server).await.framed, query);
+            let (head, rest) = packet.split_at(2 << 20);
+            let mut probe = budget.share();
+            let send = async {
+                server.write_all(head).await.expect("it is taken");
+                server.flush().await.expect("it is taken");
+                drop(others);
+                assert_eq!(probe.cover(3 << 20).is_err(), !used_up);
+                probe.give_back();
+                server.write_all(rest).await.expect("it is taken");
+                server.flush().await.expect("it is taken");
+            };
+            let ((), got) = tokio::join!(send, message(&mut client));
+            assert!(got.framed == packet);
+            probe.cover(4 << 20).expect("all of it is given back");
+        }
     }
 
     /// What was written goes out before the end; the end is one, and in the middle it is an error.

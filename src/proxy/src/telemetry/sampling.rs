@@ -1,6 +1,9 @@
 //! Which commands are traced.
 
-use super::{TARGET, Trail, parent, spans, trail::Ended};
+use super::{
+    TARGET, Trail, parent, spans,
+    trail::{Ended, Record},
+};
 use crate::config::{ParentSource, QueryText, Trace};
 use chain::{Command, Error, Reply};
 use opentelemetry::{
@@ -20,8 +23,8 @@ use tracing_opentelemetry::OpenTelemetrySpanExt;
 pub(crate) struct Tracing {
     ratio: f64,
     follows: bool,
-    attributes: bool,
-    comments: bool,
+    pub(super) attributes: bool,
+    pub(super) comments: bool,
     slow: Option<Duration>,
     pub(super) text: QueryText,
     pub(super) tracer: SdkTracer,
@@ -29,7 +32,7 @@ pub(crate) struct Tracing {
 
 /// What becomes of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Decision {
+pub(super) enum Decision {
     /// It is not traced.
     Never,
     /// It is traced.
@@ -83,7 +86,17 @@ impl Tracing {
         Some(Traced { tracing: self.clone(), trail, parent, span })
     }
 
-    fn decide(&self, parent: Option<&SpanContext>, random: impl FnOnce() -> f64) -> Decision {
+    /// Whether it took so long that it is told of.
+    pub(super) fn is_slow(&self, record: &Record) -> bool {
+        let over = record.over.unwrap_or(record.began.1);
+        self.slow.is_some_and(|slow| record.took(over) > slow)
+    }
+
+    pub(super) fn decide(
+        &self,
+        parent: Option<&SpanContext>,
+        random: impl FnOnce() -> f64,
+    ) -> Decision {
         let now = match parent {
             Some(parent) if self.follows => parent.is_sampled(),
             _ => self.ratio > 0.0 && random() < self.ratio,
@@ -100,6 +113,11 @@ impl Traced {
     /// The command, on whose trail is noted what is done for it.
     pub(crate) fn follow(&self, command: Command) -> Command {
         command.trailing(self.trail.clone())
+    }
+
+    /// What is noted of it.
+    pub(super) fn trail(&self) -> &Trail {
+        &self.trail
     }
 
     /// What filters' spans and events belong to.
@@ -128,8 +146,10 @@ impl Drop for Traced {
     fn drop(&mut self) {
         let now = Instant::now();
         let Some(mut record) = self.trail.take() else { return };
-        record.over = Some(now);
-        let slow = self.tracing.slow.is_some_and(|slow| record.took(now) > slow);
+        // A span ends where it was left last, which was when the reply began.
+        self.span.in_scope(|| ());
+        record.over.get_or_insert(now);
+        let slow = self.tracing.is_slow(&record);
         if self.span.is_none() && !slow && !record.has_failed() {
             return;
         }

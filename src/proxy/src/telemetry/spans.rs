@@ -142,7 +142,7 @@ fn server_attributes(record: &Record, texts: &Texts) -> Vec<KeyValue> {
     all.push(KeyValue::new("towpath.command", record.code.name()));
     all.push(KeyValue::new("towpath.deferred", deferred(record)));
     all.push(KeyValue::new("towpath.predicted", is_predicted(record)));
-    all.push(KeyValue::new("towpath.fast_forward", record.fast_forward));
+    all.push(KeyValue::new("towpath.fast_forward", record.fast_forward || record.forwarded));
     if !record.rules.is_empty() {
         let rules = record.rules.iter().map(|&rule| i64::from(rule)).collect();
         all.push(KeyValue::new("towpath.rule_ids", Value::Array(Array::I64(rules))));

@@ -34,7 +34,10 @@ pub(super) struct Record {
     pub(super) target: Option<Target>,
     pub(super) sticky: Option<StickyMode>,
     pub(super) pin: Option<&'static str>,
+    /// The session leaves its chain with it.
     pub(super) fast_forward: bool,
+    /// The session had left its chain.
+    pub(super) forwarded: bool,
     /// A filter has answered it, no server.
     pub(super) answered_here: bool,
     pub(super) checkouts: Vec<Checkout>,
@@ -103,6 +106,7 @@ impl Trail {
             sticky: None,
             pin: None,
             fast_forward: false,
+            forwarded: false,
             answered_here: true,
             checkouts: Vec::new(),
             exchanges: Vec::new(),

@@ -26,6 +26,8 @@ pub enum Cell {
     System(Cow<'static, str>),
     /// A user variable, by its name in lower case.
     User(Box<str>),
+    /// Some user variable: it cannot be said which. Among what is read alone.
+    AnyUser,
     /// A statement prepared as text, by its name in lower case.
     Prepared(Box<str>),
     /// It cannot be said which.
@@ -96,6 +98,7 @@ impl fmt::Display for Cell {
             Self::NextTransaction => f.write_str("next transaction"),
             Self::System(name) => write!(f, "@@{name}"),
             Self::User(name) => write!(f, "@{name}"),
+            Self::AnyUser => f.write_str("@?"),
             Self::Prepared(name) => write!(f, "prepared {name}"),
             Self::Anything => f.write_str("*"),
         }

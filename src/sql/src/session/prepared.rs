@@ -3,7 +3,9 @@
 //! MySQL manual, "PREPARE Statement", "EXECUTE Statement", "DEALLOCATE PREPARE Statement"; MariaDB
 //! manual, "PREPARE Statement", "EXECUTE IMMEDIATE".
 
-use super::{Action, Cell, Class, Step, Unreadable, ValueKind, is_name, next, value};
+use super::{
+    Action, Cell, Class, Step, Unreadable, ValueKind, is_name, next, prepared_with, value,
+};
 use crate::{
     Dialect, Server, Span, Vendor,
     cursor::Cursor,
@@ -28,16 +30,11 @@ pub(super) fn prepare(cursor: &mut Cursor<'_>, dialect: Dialect) -> Result<Step,
     if !cursor.accept("from") {
         return Err(Unreadable::Grammar);
     }
-    let mut reads = vec![
-        Cell::Schema,
-        Cell::CharsetClient,
-        Cell::CollationConnection,
-        Cell::SQL_MODE,
-        Cell::Role,
-    ];
     let text = cursor.ahead().ok_or(Unreadable::Grammar)?;
     let mut behind = cursor.clone();
     behind.next();
+    let literal = Some(cursor.of(text)).filter(|_| text.kind == Kind::String && behind.at_end());
+    let mut reads = prepared_with(literal, dialect).into_owned();
     let mut class = Class::Environment;
     let source = match text.kind {
         Kind::String if behind.at_end() => {

@@ -237,7 +237,7 @@ fn resource_group(cursor: &mut Cursor<'_>) -> Result<Assignment, Unreadable> {
     while !cursor.at_end() {
         cursor.next();
     }
-    let value = Value { kind: ValueKind::Literal, span: name.span() };
+    let value = Value::word(ValueKind::Literal, name.span());
     let (class, writes) = if own {
         (Class::Environment, vec![Cell::ResourceGroup])
     } else {
@@ -293,5 +293,5 @@ fn keyword_value(
     if end == first.start {
         return Err(Unreadable::Grammar);
     }
-    Ok((start, Value { kind: ValueKind::Literal, span: first.start..end }))
+    Ok((start, Value::word(ValueKind::Literal, first.start..end)))
 }

@@ -19,6 +19,21 @@ pub struct Value {
     pub kind: ValueKind,
     /// Where it stands.
     pub span: Span,
+    /// Whether it may be NULL.
+    pub null: Null,
+}
+
+/// Whether a value may be NULL. A user variable to which NULL is assigned keeps the type that it had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Null {
+    /// It is not.
+    Never,
+    /// It is not, unless a user variable is that it names.
+    AsRead,
+    /// It may be.
+    Perhaps,
+    /// It is.
+    Always,
 }
 
 /// What a value depends on. Of several reasons the last in this order counts.
@@ -48,6 +63,13 @@ impl ValueKind {
     }
 }
 
+impl Value {
+    /// One that is a word, or several, with a meaning of their own.
+    pub(super) fn word(kind: ValueKind, span: Span) -> Self {
+        Self { kind, span, null: Null::Never }
+    }
+}
+
 /// Reads the value ahead, up to a comma or the end. With `words`, a word alone is a string. Adds what
 /// it depends on to `reads`.
 pub(super) fn read(
@@ -58,21 +80,27 @@ pub(super) fn read(
     let first = cursor.ahead().ok_or(Unreadable::Grammar)?;
     if let Some((kind, last)) = simple(&mut cursor.clone(), words) {
         while cursor.next().is_some_and(|token| token != last) {}
-        return Ok(Value { kind, span: first.start..last.end });
+        let null = match kind {
+            ValueKind::Literal if cursor.of(last).eq_ignore_ascii_case(b"null") => Null::Always,
+            ValueKind::Literal => Null::Never,
+            _ => Null::Perhaps,
+        };
+        return Ok(Value { kind, span: first.start..last.end, null });
     }
-    let mut value = Reader { kind: ValueKind::Constant, depth: 0, computes: false, reads };
+    let (kind, null) = (ValueKind::Constant, Null::Never);
+    let mut value = Reader { kind, null, depth: 0, computes: false, reads };
     let mut end = None;
     while !(cursor.at_end() || value.depth == 0 && is(cursor, Kind::Comma)) {
         let Some(token) = cursor.next() else { break };
         value.step(token, cursor)?;
         end = Some(token.end);
     }
-    let Reader { kind, depth, computes, reads } = value;
+    let Reader { kind, null, depth, computes, reads } = value;
     let end = end.filter(|_| depth == 0).ok_or(Unreadable::Grammar)?;
     if computes {
         reads.extend([Cell::SQL_MODE, Cell::System("div_precision_increment".into())]);
     }
-    Ok(Value { kind, span: first.start..end })
+    Ok(Value { kind, span: first.start..end, null })
 }
 
 /// How the bytes of a value are read depends on the session where they are more than plain letters;
@@ -124,6 +152,7 @@ fn simple(cursor: &mut Cursor<'_>, words: bool) -> Option<(ValueKind, Token)> {
 
 struct Reader<'r> {
     kind: ValueKind,
+    null: Null,
     depth: usize,
     /// It has an operator or a word.
     computes: bool,
@@ -139,13 +168,23 @@ impl Reader<'_> {
             Kind::Close => self.depth = self.depth.checked_sub(1).ok_or(Unreadable::Grammar)?,
             Kind::Comma | Kind::Number | Kind::String | Kind::Introducer => {}
             Kind::Operator if text == b":=" => return Err(Unreadable::Nested),
-            Kind::Operator => self.computes = true,
+            Kind::Operator => {
+                self.computes = true;
+                // A division by zero is NULL.
+                self.may_be(if matches!(text, b"/" | b"%") { Null::Perhaps } else { Null::Never });
+            }
             Kind::UserVariable => {
+                self.may_be(Null::AsRead);
                 self.reads.push(Cell::user(text)?);
                 self.raise(ValueKind::Derived);
             }
             Kind::SystemVariable => match session_variable(text) {
                 Some(cell) if !is(cursor, Kind::Dot) => {
+                    if matches!(&cell, Cell::CharsetResults)
+                        || cell == Cell::System("session_track_system_variables".into())
+                    {
+                        self.may_be(Null::Perhaps);
+                    }
                     self.reads.push(cell);
                     self.raise(ValueKind::Derived);
                 }
@@ -154,6 +193,9 @@ impl Reader<'_> {
             Kind::Placeholder => self.raise(ValueKind::Placeholder),
             Kind::Word => {
                 self.computes = true;
+                if !TOTAL.contains(&text.to_ascii_lowercase().as_slice()) {
+                    self.may_be(Null::Perhaps);
+                }
                 self.word(token, cursor);
             }
             _ => self.raise(ValueKind::Volatile),
@@ -180,6 +222,10 @@ impl Reader<'_> {
         }
     }
 
+    fn may_be(&mut self, null: Null) {
+        self.null = self.null.max(null);
+    }
+
     fn raise(&mut self, kind: ValueKind) {
         self.kind = self.kind.max(kind);
     }
@@ -203,6 +249,12 @@ fn session_variable(token: &[u8]) -> Option<Cell> {
 fn is(cursor: &Cursor<'_>, kind: Kind) -> bool {
     cursor.ahead().is_some_and(|token| token.kind == kind)
 }
+
+/// Words that make nothing NULL of what is not.
+const TOTAL: [&[u8]; 12] = [
+    b"abs", b"concat", b"hex", b"ifnull", b"lcase", b"length", b"lower", b"md5", b"replace",
+    b"trim", b"ucase", b"upper",
+];
 
 /// What a word in a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use crate::texts::dialect;
 use sql::{
     Dialect,
     session::{
-        Action, Cell, Class, Effect, Scope, Source, Step, Target, Unreadable, Variable,
+        Action, Cell, Class, Effect, Null, Scope, Source, Step, Target, Unreadable, Variable,
         session_command, user_variables, variable,
     },
 };
@@ -165,4 +165,28 @@ fn user_variables_are_found_wherever_they_are() {
     );
     let names: Vec<_> = found.iter().map(Cell::to_string).collect();
     assert_eq!(names, ["@a", "@c", "*", "@a"]);
+}
+
+#[test]
+fn a_value_says_whether_it_may_be_null() {
+    for (value, null) in [
+        ("NULL", Null::Always),
+        ("null", Null::Always),
+        ("1", Null::Never),
+        ("'NULL'", Null::Never),
+        ("_latin1'x'", Null::Never),
+        ("@@sql_mode", Null::Never),
+        ("@@character_set_results", Null::Perhaps),
+        ("@b", Null::AsRead),
+        ("CONCAT(@b, 'x') + 1", Null::AsRead),
+        ("@b / 2", Null::Perhaps),
+        ("NULLIF(1, 1)", Null::Perhaps),
+        ("-NULL", Null::Perhaps),
+        ("IF(@b, 1, NULL)", Null::Perhaps),
+        ("(SELECT 1)", Null::Perhaps),
+        ("NOW()", Null::Perhaps),
+    ] {
+        let step = step(&format!("SET @a = {value}, @z = 1"), Dialect::default());
+        assert_eq!(step.assignments()[0].value.null, null, "{value}");
+    }
 }

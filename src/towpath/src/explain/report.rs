@@ -82,7 +82,8 @@ impl fmt::Display for Report {
             line("fast routing", &format!("destination_hostgroup = {hostgroup}"))?;
         }
         for note in self.notes.iter().filter(|note| !OURS.contains(&note.filter)) {
-            line(note.filter, &note.what)?;
+            // A name may fill its column.
+            line(&format!("{} ", note.filter), &settings(&note.what))?;
         }
         if let Some(text) = self.rewritten() {
             line("rewritten", &text)?;

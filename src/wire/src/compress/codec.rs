@@ -45,7 +45,7 @@ impl Codec {
     ///
     /// Up to four bytes of a packet of which no more is known wait for the next call; at a server's
     /// end up to [`WHOLE`] bytes, and the second frame of a packet that takes two waits for all of
-    /// it, unless the packet does not compress.
+    /// it, unless the beginning of the packet does not compress.
     ///
     /// # Errors
     ///
@@ -55,6 +55,23 @@ impl Codec {
         contexts: &mut Contexts,
         plain: &[u8],
         out: &mut Vec<u8>,
+    ) -> Result<(), CompressError> {
+        self.encode_within(contexts, plain, out, |_| true)
+    }
+
+    /// [`Codec::encode`], where memory is not to be had for the asking: `room` is asked for so many
+    /// bytes before a second frame of a packet waits for all of it. Where there is none that frame
+    /// is stored. The room is needed until [`Codec::is_waiting`] says no and the frame has gone out.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn encode_within(
+        &mut self,
+        contexts: &mut Contexts,
+        plain: &[u8],
+        out: &mut Vec<u8>,
+        mut room: impl FnMut(usize) -> bool,
     ) -> Result<(), CompressError> {
         let joined = self.outgoing.rejoin(plain);
         let plain = joined.as_deref().unwrap_or(plain);
@@ -82,8 +99,8 @@ impl Codec {
                 if self.whole && len > WHOLE {
                     let head = &plain[at..at + self.outgoing.pass(WHOLE)];
                     self.ids.passes(head);
-                    let shorter = self.put(contexts, head, out);
-                    self.rest = Some(self.begin_rest(contexts, len - WHOLE, shorter, out)?);
+                    let compresses = self.put(contexts, head, out) && room(len - WHOLE);
+                    self.rest = Some(self.begin_rest(contexts, len - WHOLE, compresses, out)?);
                     at += head.len();
                     from = at;
                     continue;
@@ -139,6 +156,12 @@ impl Codec {
         Ok(Some(plain))
     }
 
+    /// Whether a frame waits for more of what is in it.
+    #[must_use]
+    pub fn is_waiting(&self) -> bool {
+        self.rest.as_ref().is_some_and(Rest::is_waiting)
+    }
+
     /// How many more bytes than those of `input` the frame at its front needs; 0 if it is whole.
     #[must_use]
     pub fn missing(input: &[u8]) -> usize {
@@ -172,17 +195,16 @@ impl Codec {
         shorter
     }
 
-    /// Begins the second frame of a packet, of `len` bytes. It is compressed if the first one has
-    /// become shorter by that.
+    /// Begins the second frame of a packet, of `len` bytes.
     fn begin_rest(
         &mut self,
         contexts: &mut Contexts,
         len: usize,
-        shorter: bool,
+        compresses: bool,
         out: &mut Vec<u8>,
     ) -> Result<Rest, CompressError> {
         let seq = self.ids.sends_frame(self.incoming.is_between_messages());
-        if shorter && len >= MIN_COMPRESS {
+        if compresses && len >= MIN_COMPRESS {
             Ok(Rest::compressed(contexts.lend(self.method, len)?, seq, len))
         } else {
             Ok(Rest::stored(seq, len, out))

@@ -32,6 +32,11 @@ impl Rest {
         Self { header, left: len, work: Some(work) }
     }
 
+    /// Whether nothing of it has gone out.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.work.is_some()
+    }
+
     /// Takes the next piece; true if that was the last.
     pub(super) fn add(
         &mut self,

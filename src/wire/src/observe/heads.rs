@@ -46,6 +46,14 @@ impl Heads {
         }
     }
 
+    /// The next bytes of the packet whose head was given last, at most so many.
+    pub(super) fn take<'a>(&mut self, bytes: &mut &'a [u8], most: usize) -> &'a [u8] {
+        let (taken, rest) = bytes.split_at(bytes.len().min(most).min(self.left));
+        self.left -= taken.len();
+        *bytes = rest;
+        taken
+    }
+
     /// Passes what is left of the packet whose head was given last; whether that was all of it.
     pub(super) fn finish(&mut self, bytes: &mut &[u8]) -> bool {
         self.left -= skip(bytes, self.left);

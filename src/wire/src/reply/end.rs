@@ -11,7 +11,8 @@ use crate::{
 pub struct ReplyEnd {
     /// Wire length of the last message, headers included; 0 if the reply has none.
     pub terminator: usize,
-    /// The server's status; `None` after ERR and where no packet carries it.
+    /// The server's status; `None` where no packet carries it. An ERR does not: behind the results of
+    /// other statements it is what the last of them said.
     pub status: Option<Status>,
     /// The error, if the reply ended with one.
     pub error: Option<ErrHead>,
@@ -51,7 +52,8 @@ impl ReplyScanner {
                 let reports = self.caps.contains(Capabilities::PROGRESS);
                 if !(reports && error.code == PROGRESS) {
                     self.end.error = Some(error);
-                    self.end.status = None;
+                    let said = self.end.status;
+                    self.end.status = said.map(|it| it.difference(Status::MORE_RESULTS_EXISTS));
                     self.end_reply();
                 }
             }

@@ -29,6 +29,23 @@ impl Side {
         out
     }
 
+    /// The frames of `plain` if nothing may wait, and what was asked for.
+    pub(crate) fn send_without_room(&mut self, plain: &[u8]) -> (Vec<u8>, Vec<usize>) {
+        let (mut out, mut asked) = (Vec::new(), Vec::new());
+        let room = |bytes| {
+            asked.push(bytes);
+            false
+        };
+        self.codec.encode_within(&mut self.contexts, plain, &mut out, room).unwrap();
+        assert!(!self.codec.is_waiting());
+        (out, asked)
+    }
+
+    /// Whether a frame waits for more.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.codec.is_waiting()
+    }
+
     /// The plain packets of as many frames as are whole.
     pub(crate) fn receive(&mut self, frames: &[u8]) -> Result<Vec<u8>, CompressError> {
         self.input.extend_from_slice(frames);

@@ -117,10 +117,31 @@ fn what_waits() {
         let (last, ahead) = plain.split_last().unwrap();
         let sent = server.send(ahead);
         assert_eq!(headers(&sent).len(), 1);
+        assert!(server.is_waiting());
         let rest = server.send(&[*last]);
+        assert!(!server.is_waiting());
         let [(_, len, plain_len)] = headers(&rest)[..] else { panic!("one frame") };
         assert_eq!(plain_len, plain.len() - WHOLE);
         assert!(len < plain_len / 50, "{len}");
+    }
+}
+
+/// Where there is no room to wait, the second frame is stored and goes out as it comes.
+#[test]
+fn what_may_not_wait() {
+    for method in METHODS {
+        let (mut client, mut server) = pair(method);
+        server.receive(&client.send(&query(b"SELECT 1"))).unwrap();
+        let plain = packets(1, [&text(1 << 20)[..]]);
+        let mut frames = Vec::new();
+        for (at, piece) in plain.chunks(100_000).enumerate() {
+            let (sent, asked) = server.send_without_room(piece);
+            assert_eq!(asked, if at == 1 { vec![plain.len() - WHOLE] } else { vec![] });
+            assert!(at < 2 || sent.len() == piece.len(), "{method:?}: {}", sent.len());
+            frames.extend(sent);
+        }
+        assert_eq!(headers(&frames).len(), 2);
+        assert!(client.receive(&frames).unwrap() == plain);
     }
 }
 

@@ -164,8 +164,11 @@ fn what_cannot_be_followed_is_given_up_for_good() {
     let out_of_order = Said::Server([packet(1, &[1]), packet(3, COLUMN)].concat());
     let talks: [(Vec<Said>, &str); 5] = [
         (vec![answers(&[OK]), after()], "silent"),
-        (vec![ping(), answers(&[b"what?"]), after()], "PING silent"),
-        (vec![asks(CommandCode::QUERY, b"SELECT 1"), out_of_order, after()], "QUERY silent"),
+        (vec![ping(), answers(&[b"what?"]), after()], "PING PING@0=nothing silent"),
+        (
+            vec![asks(CommandCode::QUERY, b"SELECT 1"), out_of_order, after()],
+            "QUERY QUERY@0=nothing silent",
+        ),
         (vec![Said::Client(packet(0, b"")), after()], "silent"),
         (vec![ping(), answers(&[OK, OK]), after()], "PING PING@0=ok silent"),
     ];

@@ -25,29 +25,49 @@ fn talk(data: &[u8]) -> Option<(Capabilities, usize, Vec<Piece<'_>>)> {
     Some((Capabilities(u64::from_le_bytes(*caps)), usize::from(*step).max(1), pieces))
 }
 
-/// Whole or cut, the same is seen; commands and answers are as many as they can be.
+/// Whole or cut, the same is seen; commands and answers are as many as they can be, and no text is
+/// longer than it may be.
 pub(crate) fn observe(data: &[u8]) {
     let Some((caps, step, pieces)) = talk(data) else { return };
-    let whole = events(caps, &pieces, usize::MAX);
-    assert_eq!(whole, events(caps, &pieces, step));
-    let count = |wanted: fn(&Event<usize>) -> bool| whole.iter().filter(|e| wanted(e)).count();
-    let asked = count(|event| matches!(event, Event::Asked(_)));
-    assert!(count(|event| matches!(event, Event::Answered { .. })) <= asked);
+    for limit in [0, 5, 1 << 14] {
+        let whole = events(caps, &pieces, usize::MAX, limit);
+        assert_eq!(whole, events(caps, &pieces, step, limit));
+        let (mut asked, mut over) = (0, 0);
+        for event in &whole {
+            let text = match event {
+                Event::Asked(_) => {
+                    asked += 1;
+                    continue;
+                }
+                Event::FileAsked => continue,
+                Event::Answered(command, _) | Event::Unanswered(command) => &command.text,
+            };
+            over += 1;
+            assert!(text.as_ref().is_none_or(|text| (1..=limit).contains(&text.payload().len())));
+        }
+        assert!(over <= asked);
+    }
 }
 
-fn events(caps: Capabilities, pieces: &[Piece<'_>], step: usize) -> Vec<Event<usize>> {
-    let (mut observer, mut events) = (Observer::new(caps), Vec::new());
+fn events(
+    caps: Capabilities,
+    pieces: &[Piece<'_>],
+    step: usize,
+    limit: usize,
+) -> Vec<Event<usize>> {
+    let (mut observer, mut events) = (Observer::new(caps).keeping_texts(limit), Vec::new());
     for (mark, (client, bytes)) in pieces.iter().enumerate() {
         for bytes in bytes.chunks(step) {
             let was_silent = observer.is_silent();
             let before = events.len();
             match client {
                 true => observer.client(bytes, mark, |event| events.push(event)),
-                false => observer.server(bytes, |event| events.push(event)),
+                false => observer.server(bytes, mark, |event| events.push(event)),
             }
             assert!(!was_silent || (observer.is_silent() && events.len() == before));
         }
     }
+    observer.end(|event| events.push(event));
     events
 }
 

@@ -6,3 +6,4 @@ mod conversations;
 mod fuzz_bodies;
 mod ids;
 mod talk;
+mod texts;

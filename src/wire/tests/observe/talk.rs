@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use wire::{
     Capabilities, CommandCode,
-    observe::{Event, Observer},
+    observe::{Event, Observer, Text},
     packet::Message,
 };
 
@@ -41,23 +41,40 @@ pub(crate) fn answers(payloads: &[&[u8]]) -> Said {
 
 /// What an observer makes of it when the bytes come in pieces of `size`: one word an event.
 pub(crate) fn seen(caps: Capabilities, talk: &[Said], size: usize) -> String {
-    let mut observer = Observer::new(caps);
+    seen_by(&mut Observer::new(caps), talk, size)
+}
+
+/// The same, of an observer that may know something already. Texts that it keeps are in brackets.
+pub(crate) fn seen_by(observer: &mut Observer<usize>, talk: &[Said], size: usize) -> String {
     let mut words = String::new();
     for (mark, said) in talk.iter().enumerate() {
-        let tell = |event| match event {
-            Event::Asked(command) => write!(words, " {}", &command.name()[4..]).unwrap(),
-            Event::FileAsked => words.push_str(" file"),
-            Event::Answered { command, mark, error } => {
-                let error = error.map_or("ok".into(), |error| error.code.to_string());
-                write!(words, " {}@{mark}={error}", &command.name()[4..]).unwrap();
-            }
-        };
-        feed(&mut observer, said, mark, size, tell);
+        feed(observer, said, mark, size, |event| add(&mut words, event));
     }
     if observer.is_silent() {
         words.push_str(" silent");
     }
     words.trim_start().to_owned()
+}
+
+/// Writes an event.
+pub(crate) fn add(words: &mut String, event: Event<usize>) {
+    let text = |text: Option<Text>| {
+        let text = text.map(|text| String::from_utf8_lossy(&text.payload()[1..]).into_owned());
+        text.map_or(String::new(), |text| format!("[{text}]"))
+    };
+    match event {
+        Event::Asked(command) => write!(words, " {}", &command.name()[4..]).unwrap(),
+        Event::FileAsked => words.push_str(" file"),
+        Event::Answered(asked, answer) => {
+            let error = answer.error.map_or("ok".into(), |error| error.code.to_string());
+            let (name, text) = (&asked.command.name()[4..], text(asked.text));
+            write!(words, " {name}{text}@{}={error}", asked.mark).unwrap();
+        }
+        Event::Unanswered(asked) => {
+            let (name, text) = (&asked.command.name()[4..], text(asked.text));
+            write!(words, " {name}{text}@{}=nothing", asked.mark).unwrap();
+        }
+    }
 }
 
 /// Gives one side's bytes in pieces of `size`.
@@ -73,7 +90,7 @@ pub(crate) fn feed<M: Copy>(
             bytes.chunks(size).for_each(|piece| observer.client(piece, mark, &mut tell));
         }
         Said::Server(bytes) => {
-            bytes.chunks(size).for_each(|piece| observer.server(piece, &mut tell));
+            bytes.chunks(size).for_each(|piece| observer.server(piece, mark, &mut tell));
         }
     }
 }

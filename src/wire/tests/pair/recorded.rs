@@ -116,11 +116,15 @@ fn the_terminator_is_the_last_packet_on_the_wire() {
 }
 
 #[test]
-fn errors_have_their_code_and_no_status() {
-    for (name, code) in [("error", 1054), ("prepare-error", 1064), ("several-with-error", 1054)] {
+fn errors_have_their_code_and_the_status_of_results_before() {
+    let none = None;
+    let before = Some(Status::AUTOCOMMIT);
+    for (name, code, status) in
+        [("error", 1054, none), ("prepare-error", 1064, none), ("several-with-error", 1054, before)]
+    {
         for reply in named(name) {
             let (scanner, end) = reply.scan();
-            assert_eq!((end.error.unwrap().code, end.status), (code, None), "{name}");
+            assert_eq!((end.error.unwrap().code, end.status), (code, status), "{name}");
             assert_eq!(ErrPacket::decode(scanner.last_packet()).unwrap().code, code, "{name}");
         }
     }

@@ -129,7 +129,7 @@ fn make(parts: &[Part], error: bool, caps: Capabilities) -> Made {
     let failed = error || results == 0;
     let end = ReplyEnd {
         terminator: 0,
-        status: if failed { None } else { status },
+        status: status.map(|status| status.difference(Status::MORE_RESULTS_EXISTS)),
         error: failed.then_some(wire::reply::ErrHead { code: 1317, sqlstate: *b"70100" }),
         warnings: 0,
         tracked,

@@ -14,6 +14,7 @@ on_both_vendors!(
     the_limits_hold,
     with_eof_packets,
     named_statements,
+    a_name_that_stands_for_nothing_any_more,
     ddl_is_seen,
 );
 
@@ -190,6 +191,30 @@ fn named_statements(cluster: &Cluster) -> Result<()> {
     let mut client = world.connect()?;
     world.remembered(&mut client, script[0])?;
     world.by_server(&mut client, script[1])?;
+    Ok(())
+}
+
+/// The client was told that its name stands for a statement; the server has refused it.
+fn a_name_that_stands_for_nothing_any_more(cluster: &Cluster) -> Result<()> {
+    let (world, schema) = (World::start(cluster)?, cluster.schema()?);
+    let name = format!("{}.t", schema.name);
+    table(cluster, &name)?;
+    let prepare = format!("PREPARE p FROM 'SELECT a FROM {name}'");
+    world.learn(&[&prepare])?;
+    cluster.direct()?.must(&format!("DROP TABLE {name}"))?;
+    let mut client = world.connect()?;
+    world.remembered(&mut client, &prepare)?;
+    let executed = client.query("EXECUTE p")?;
+    ensure!(executed.error_code() == Some(1146), "{:?}", executed.error());
+    ensure!(executed.error().is_some_and(|error| error.to_string().contains("t'")));
+    client.must("SELECT 'the session goes on'")?;
+    ensure!(world.counted("towpath_prediction_mismatches_total", "hard")? == 0);
+    ensure!(world.counted("towpath_prediction_mismatches_total", "soft")? == 1);
+    // From then on it is asked; what it says is nobody's memory.
+    let refused = world.by_server(&mut client, &prepare)?;
+    ensure!(refused.error_code() == Some(1146));
+    ensure!(client.query("EXECUTE p")?.error_code() == Some(1243), "as directly");
+    ensure!(client.query("EXECUTE q")?.error_code() == Some(1243));
     Ok(())
 }
 

@@ -15,14 +15,14 @@ on_both_vendors!(
     a_full_log_keeps_its_session_on_the_primary,
 );
 
-struct Twins {
-    direct: Client,
-    proxied: Client,
+pub(super) struct Twins {
+    pub(super) direct: Client,
+    pub(super) proxied: Client,
     _proxy: Proxy,
 }
 
 impl Twins {
-    fn start(cluster: &Cluster, settings: &str) -> Result<Self> {
+    pub(super) fn start(cluster: &Cluster, settings: &str) -> Result<Self> {
         let filters = chain("replicas = 1, balance = 'round-robin'");
         let filters =
             filters.replace("'session-commands' }", &format!("'session-commands'{settings} }}"));
@@ -31,7 +31,7 @@ impl Twins {
         Ok(Self { direct, proxied, _proxy: proxy })
     }
 
-    fn same(&mut self, script: &[&str]) -> Result<()> {
+    pub(super) fn same(&mut self, script: &[&str]) -> Result<()> {
         for text in script {
             let (direct, proxied) = (self.direct.query(text)?, self.proxied.query(text)?);
             let shown = |raw: &[u8]| String::from_utf8_lossy(raw).into_owned();

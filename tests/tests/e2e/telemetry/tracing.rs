@@ -8,6 +8,7 @@ use wire::{Capabilities, CommandCode};
 
 on_both_vendors!(
     a_command_s_span_says_what_was_done_for_it,
+    a_span_lasts_until_the_reply_has_gone_out,
     a_share_of_the_commands_is_told,
     slow_and_failed_commands_are_told,
     a_query_attribute_names_the_parent,
@@ -127,6 +128,21 @@ fn a_command_s_span_says_what_was_done_for_it(cluster: &Cluster) -> Result<()> {
         ensure!(!proxy.log().contains("WARN"), "{}", proxy.log());
     }
     Ok(())
+}
+
+fn a_span_lasts_until_the_reply_has_gone_out(cluster: &Cluster) -> Result<()> {
+    let collector = Collector::start()?;
+    let proxy = with_rule_7(cluster, &collector, "[trace]\nratio = 1.0")?;
+    let mut client = proxy.connect(&cluster.admin())?;
+    let digits = "(SELECT 1 AS n UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 UNION SELECT 5)";
+    client.must(&format!(
+        "SELECT REPEAT('x', 9000) AS wide FROM {digits} a, {digits} b, {digits} c, {digits} d"
+    ))?;
+    end(proxy, client)?;
+    let span = collector.span("the command", |span| is(span, SpanKind::Server))?;
+    let children = collector.children(&span);
+    ensure!(children.len() == 2, "{children:?}");
+    children.iter().try_for_each(|child| nests(&span, child))
 }
 
 fn a_share_of_the_commands_is_told(cluster: &Cluster) -> Result<()> {

@@ -95,7 +95,7 @@ fn h24_an_id_for_one_insert(bed: &Bed) -> Result<()> {
     client.must("SET NAMES latin1")?;
     client.must("SET insert_id = 100")?;
     client.must("INSERT INTO twin_a.w (v) VALUES ('x')")?;
-    let id = connection(&mut client)?;
+    let id = connection(&mut client, &mut admin)?;
     lose(&mut admin, &id)?;
     client.must("INSERT INTO twin_a.w (v) VALUES ('y')")?;
     let ids = client.rows("SELECT id FROM twin_a.w ORDER BY id")?;
@@ -106,10 +106,15 @@ fn h24_an_id_for_one_insert(bed: &Bed) -> Result<()> {
 }
 
 /// The primary's id of the session's connection.
-fn connection(client: &mut Client) -> Result<String> {
+fn connection(client: &mut Client, admin: &mut Client) -> Result<String> {
     let mark = format!("mark{}", std::process::id());
-    let found = format!("SELECT id FROM information_schema.processlist WHERE info LIKE '%{mark}%'");
-    value(client, &found)
+    client.must(&format!(
+        "INSERT INTO twin_c.secret SELECT id FROM information_schema.processlist \
+         WHERE info LIKE '%{mark}%'"
+    ))?;
+    let id = value(admin, "SELECT a FROM twin_c.secret")?;
+    admin.must("TRUNCATE twin_c.secret")?;
+    Ok(id)
 }
 
 /// Ends that connection, and waits until it is gone.
@@ -119,21 +124,43 @@ fn lose(admin: &mut Client, id: &str) -> Result<()> {
     wait::until("the connection's end", || Ok((value(admin, &count)? == "0").then_some(())))
 }
 
-/// A connection that is lost with it ends the session, or the next one has it too: no transaction
-/// begins without.
+/// A connection that is lost with it is replaced by one that is given it: no transaction begins without.
+/// Once a statement may have used it up, the session ends with its connection.
 fn h20_what_was_set_for_the_next_transaction(bed: &Bed) -> Result<()> {
-    let proxy = bed.proxy(&modes::by_comment(""))?;
     let mut admin = bed.servers.cluster.direct()?;
-    let mut client = proxy.connect(&bed.servers.cluster.admin())?;
-    let id = connection(&mut client)?;
-    client.must("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE")?;
-    lose(&mut admin, &id)?;
-    let begun = client.query("BEGIN").is_ok_and(|reply| reply.error().is_none());
-    if begun {
+    for chain in [modes::by_comment(""), modes::split("propagate = 'eager'")] {
+        let proxy = bed.proxy(&chain)?;
+        let begin = |admin: &mut Client, between: &[&str]| -> Result<Client> {
+            let mut client = proxy.connect(&bed.servers.cluster.admin())?;
+            client.must("SET @on = 'the primary'")?;
+            let id = connection(&mut client, admin)?;
+            client.must("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE")?;
+            for text in between {
+                client.must(text)?;
+            }
+            lose(admin, &id)?;
+            Ok(client)
+        };
+        let mut client =
+            begin(&mut admin, &["SET @more = 1", "SET TRANSACTION READ WRITE", "DO 1"])?;
+        client.must("BEGIN")?;
         client.must("SELECT COUNT(*) FROM twin_a.fixed")?;
-        let level = "SELECT COUNT(*) FROM information_schema.innodb_trx \
-                     WHERE trx_isolation_level = 'SERIALIZABLE'";
-        ensure!(value(&mut admin, level)? != "0", "it has begun without");
+        // a serializable transaction locks what it reads
+        let locked = "SELECT id FROM twin_a.fixed FOR UPDATE NOWAIT";
+        ensure!(admin.query(locked)?.error().is_some(), "it has begun without");
+        client.must("COMMIT")?;
+        // for one transaction alone, and the session is free again
+        client.must("BEGIN")?;
+        client.must("SELECT COUNT(*) FROM twin_a.fixed")?;
+        ensure!(admin.query(locked)?.error().is_none(), "the next has it too");
+        client.must("COMMIT")?;
+        ensure!(value(&mut client, "SELECT @on")? == "the primary");
+        client.quit()?;
+
+        let used = "SELECT COUNT(*) FROM twin_a.fixed";
+        let mut client = begin(&mut admin, &[used])?;
+        let begun = client.query("BEGIN").is_ok_and(|reply| reply.error().is_none());
+        ensure!(!begun, "nobody knows whether it was used");
     }
     Ok(())
 }

@@ -33,11 +33,12 @@ pub(super) fn head(log: &SessionLog) -> Lsn {
 
 impl State {
     /// Whether another connection would do as well: nothing was under way on this one, no
-    /// transaction was open, and all of its state is in the log.
+    /// transaction was open, and all of its state is in the log, be it for as long as nothing uses it
+    /// up.
     pub(super) fn can_replace(&self, at: usize, error: &Error) -> bool {
         let held = &self.held[at];
         self.keeps_state
-            && held.tied.is_none()
+            && (held.tied.is_none() || held.again)
             && error.cause::<Interrupted>().is_none()
             && !held.ids.lease.in_transaction.load(Relaxed)
             && !self.me.entry.killed.load(Relaxed)
@@ -88,7 +89,8 @@ impl State {
     /// What a command needs that is gone with its connection is not made up on another.
     pub(super) fn may_open(&mut self, command: &Command) -> Result<()> {
         let shares = self.sharing.is_some();
-        let pin = command.fact::<Pin>().filter(|pin| self.keeps_state && !(pin.soft && shares));
+        let elsewhere = |pin: &&Pin| pin.again || pin.soft && shares;
+        let pin = command.fact::<Pin>().filter(|pin| self.keeps_state && !elsewhere(pin));
         let Some(pin) = pin else { return Ok(()) };
         self.lost = true;
         let text = format!("the connection with {} was lost", pin.cause);

@@ -1,9 +1,13 @@
 //! Finding a server that can be used, and getting a connection to it.
 
+mod refusal;
+#[cfg(test)]
+mod tests;
+
 use super::State;
 use crate::{
     backend::{
-        Backend, Backends,
+        Backends,
         connect::ConnectError,
         dispatch::share::Need,
         pool::{Got, Want},
@@ -14,15 +18,18 @@ use crate::{
 use chain::{
     Command, Error, Hostgroup, Result, Server, Session,
     error::code,
-    facts::{Affinity, Hints, SessionLog, StickyMode, Target},
+    facts::{Affinity, Fact, FastForward, Hints, SessionLog, StickyMode, Target},
     topology::ServerState,
 };
+use refusal::why;
+pub(in crate::backend) use refusal::{no_server, refused};
 use smallvec::SmallVec;
 use std::{
     pin::pin,
     sync::Arc,
     time::{Duration, Instant},
 };
+use wire::capability::Capabilities;
 
 /// Servers that are tried, in that order.
 pub(in crate::backend) type Candidates<'a> = SmallVec<[&'a Arc<Server>; 8]>;
@@ -80,6 +87,9 @@ impl State {
         let (until, room_until) = (started + wanted.patience, started + wanted.budget);
         let need = self.need(command, enters);
         let unused = command.fact::<Hints>().is_some_and(|hints| hints.new_connection);
+        // A session that may be forwarded says COM_CHANGE_USER in the form that its client knows.
+        let told = session.capabilities.contains(Capabilities::CONNECT_ATTRS)
+            || !self.shared.chain.gives(FastForward::NAME);
         let (backends, account) = (&*self.shared.backends, &self.me.entry.account());
         let mut failures = Vec::new();
         loop {
@@ -99,6 +109,7 @@ impl State {
                 enters,
                 need: need.clone(),
                 unused,
+                told,
                 until: room_until,
             };
             let candidates = wanted.candidates(&session, health.is_monitored());
@@ -123,19 +134,6 @@ impl State {
     }
 }
 
-/// Errors of a server that does not let an account in: a wrong password, a locked one, one that has
-/// expired.
-const DENIED: [u16; 5] = [1045, 1698, 1862, 3118, 4151];
-
-impl State {
-    /// A session whose account no server has ever accepted ends with the server's own words: a
-    /// client of the server's would not have got in either.
-    pub(super) fn unattached(&mut self, error: Error) -> Error {
-        self.lost |= !self.accepted && DENIED.contains(&error.code());
-        error
-    }
-}
-
 /// How connections are got for one command.
 struct Search<'a> {
     backends: &'a Backends,
@@ -147,6 +145,8 @@ struct Search<'a> {
     need: Option<Need>,
     /// It takes none that anybody has had before.
     unused: bool,
+    /// The server is told connection attributes.
+    told: bool,
     /// Until when a full server is waited for.
     until: Instant,
 }
@@ -206,8 +206,8 @@ impl Search<'_> {
             return Attempt::Failed("unknown".into());
         };
         let (session, account, enters) = (self.session, self.account, self.enters);
-        let (need, unused) = (self.need.clone(), self.unused);
-        let want = Want { session, account, enters, need, unused };
+        let Self { told, unused, .. } = *self;
+        let want = Want { session, account, enters, need: self.need.clone(), told, unused };
         let mut attach = pin!(backend.attach(&want, until));
         let attached = loop {
             let health = self.backends.health();
@@ -311,146 +311,4 @@ pub(in crate::backend) fn available<'a>(
 
 fn is_last_resort(server: &Server) -> bool {
     server.standing.is_member() && server.standing.state() == ServerState::Shunned
-}
-
-/// The error where a hostgroup has had no server for so long, with each server's reason.
-pub(in crate::backend) fn no_server(
-    backends: &Backends,
-    group: Option<&Hostgroup>,
-    id: chain::HostgroupId,
-    budget: Duration,
-    failures: &[(u32, String)],
-) -> Error {
-    let servers = group.map(|group| &group.servers[..]).unwrap_or_default();
-    let reasons = servers.iter().filter(|server| server.weight() > 0);
-    let reasons =
-        reasons.map(|server| format!("{}: {}", server.name, why(backends, server, failures)));
-    let reasons = reasons.collect::<Vec<_>>().join("; ");
-    let text = format!("no server of hostgroup {id} within {budget:?} ({reasons})");
-    Error::backend(text).with_code(code::CONNECT_BUDGET, *b"08S01")
-}
-
-/// What connecting to it has come to, and its state where that says more.
-fn why(backends: &Backends, server: &Server, failures: &[(u32, String)]) -> String {
-    let state = backends.get(server).map(|backend| backend.describe());
-    let state = state.unwrap_or_else(|| "unknown".to_owned());
-    match failures.iter().find(|(id, _)| *id == server.id) {
-        Some((_, failure)) if server.standing.takes(None) => failure.clone(),
-        Some((_, failure)) => format!("{state}; {failure}"),
-        None => state,
-    }
-}
-
-/// A server's own error goes to the client as it is; ours says where it happened.
-pub(in crate::backend) fn refused(backend: &Backend, error: ConnectError) -> Error {
-    match error {
-        ConnectError::Refused(err) => {
-            let text = err.message_lossy().into_owned();
-            Error::backend(text).with_code(err.code, err.sqlstate)
-        }
-        error => {
-            let text = format!("{}: {error}", backend.server.name);
-            Error::backend(text).with_code(code::CONNECT_FAILED, *b"08S01")
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Wanted, available};
-    use chain::{
-        Command, Hostgroup, HostgroupId, Server, Session, Topology,
-        facts::{Affinity, StickyMode, Target},
-        testing,
-        topology::ServerState::{self, Lagging, OfflineSoft, Online, Shunned},
-    };
-    use std::{sync::Arc, time::Duration};
-
-    const BUDGET: Duration = Duration::from_secs(10);
-    const GROUP: HostgroupId = HostgroupId(7);
-
-    /// Servers 1, 2, ... of one hostgroup, each with its weight and state.
-    fn session(servers: &[(u32, ServerState)]) -> Session {
-        let made = (1..).zip(servers).map(|(id, (weight, state))| {
-            let server = Server::new(id, format!("db{id}"), *weight);
-            server.standing.set_state(*state);
-            Arc::new(server)
-        });
-        let group = Hostgroup { id: GROUP, name: None, servers: made.collect() };
-        let mut session = testing::session();
-        session.update(|view| view.topology = Arc::new(Topology::new(vec![group])));
-        session
-    }
-
-    fn target(session: &Session, id: u32) -> Target {
-        let group = session.topology.hostgroup(GROUP).expect("it is there");
-        let server = group.servers.iter().find(|server| server.id == id).expect("it is there");
-        Target { hostgroup: GROUP, server: server.clone() }
-    }
-
-    /// The servers that a command for `named` tries, in order.
-    fn tried(session: &Session, named: u32, affinity: Option<Affinity>) -> Vec<u32> {
-        let (target, mut command) =
-            (target(session, named), Command::query(session.clone(), "SELECT 1"));
-        if let Some(affinity) = affinity {
-            command.note(affinity);
-        }
-        let wanted = Wanted::of(&target, &command, BUDGET);
-        wanted.candidates(session, true).iter().map(|server| server.id).collect()
-    }
-
-    fn sticks(mode: StickyMode, server: u32) -> Option<Affinity> {
-        let strict_wait = Duration::from_secs(3);
-        let servers = [(GROUP, server)].into_iter().collect();
-        Some(Affinity { mode, servers, strict_wait, ..Affinity::default() })
-    }
-
-    #[test]
-    fn the_named_one_goes_first_and_only_those_that_take_work_are_tried() {
-        let session = session(&[(1, Online), (1, Shunned), (1, Online), (0, Online), (1, Lagging)]);
-        assert_eq!(tried(&session, 1, None), [1, 3]);
-        assert_eq!(tried(&session, 3, None), [3, 1]);
-        assert_eq!(tried(&session, 2, None), [1, 3]);
-        assert_eq!(tried(&session, 4, None), [4, 1, 3], "by name also without a weight");
-    }
-
-    #[test]
-    fn a_strict_session_has_its_server_or_none() {
-        let session = session(&[(1, Online), (1, Online), (1, OfflineSoft)]);
-        assert_eq!(tried(&session, 1, sticks(StickyMode::Strict, 2)), [2]);
-        assert_eq!(tried(&session, 3, sticks(StickyMode::Strict, 3)), [0; 0]);
-        assert_eq!(tried(&session, 3, sticks(StickyMode::WhileAlive, 3)), [1, 2]);
-        assert_eq!(tried(&session, 2, sticks(StickyMode::WhileAlive, 2)), [2, 1]);
-    }
-
-    #[test]
-    fn how_long_is_waited() {
-        let session = session(&[(1, Online), (1, Online)]);
-        let wanted = |affinity: Option<Affinity>| {
-            let (target, mut command) =
-                (target(&session, 1), Command::query(session.clone(), "SELECT 1"));
-            if let Some(affinity) = affinity {
-                command.note(affinity);
-            }
-            let Wanted { patience, rather, .. } = Wanted::of(&target, &command, BUDGET);
-            (patience, rather)
-        };
-        assert_eq!(wanted(None), (BUDGET, false));
-        assert_eq!(wanted(sticks(StickyMode::Strict, 1)), (Duration::from_secs(3), false));
-        assert_eq!(wanted(sticks(StickyMode::WhileAlive, 1)), (BUDGET, true));
-        assert_eq!(wanted(sticks(StickyMode::WhileAlive, 2)), (BUDGET, false));
-    }
-
-    #[test]
-    fn where_nobody_watches_a_shunned_server_is_better_than_none() {
-        let ids = |servers: &[(u32, ServerState)], monitored: bool| -> Vec<u32> {
-            let session = session(servers);
-            let group = session.topology.hostgroup(GROUP).expect("it is there");
-            available(group, None, monitored).iter().map(|server| server.id).collect()
-        };
-        let down = [(1, Shunned), (1, OfflineSoft)];
-        assert_eq!(ids(&down, false), [1]);
-        assert_eq!(ids(&down, true), [0; 0]);
-        assert_eq!(ids(&[(1, Shunned), (1, Online)], false), [2]);
-    }
 }

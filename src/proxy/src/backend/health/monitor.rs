@@ -11,6 +11,7 @@ use crate::{
         connect::{self, ConnectError},
         leash::Leashes,
         link::Link,
+        tells_attributes,
     },
     buffer::poll_chunk,
     config::{Account, Monitor, MonitorTable},
@@ -192,7 +193,7 @@ impl Watch {
     async fn connect(&self) -> Result<Link, ConnectError> {
         let key = Key {
             user: self.account.user.clone(),
-            capabilities: Capabilities::LONG_PASSWORD,
+            capabilities: Capabilities::LONG_PASSWORD | tells_attributes(true),
             collation: COLLATION,
             client: None,
         };

@@ -50,7 +50,8 @@ impl Client {
             Method::Zstd { level } => Method::Zstd { level: level.min(MAX_ZSTD_LEVEL) },
             zlib => zlib,
         };
-        self.io.compress(method, End::Server(caps), self.read.split());
+        let share = self.share.another();
+        self.io.compress_within(method, End::Server(caps), self.read.split(), Some(share));
     }
 
     /// Goes on under TLS. Whatever came behind the request is part of the TLS handshake: nothing of

@@ -12,7 +12,7 @@ use crate::{
 pub(super) fn names(cursor: &mut Cursor<'_>, dialect: Dialect) -> Result<Assignment, Unreadable> {
     let keyword = cursor.next_here().ok_or(Unreadable::Grammar)?;
     let charset = word(cursor)?;
-    let mut value = Value { kind: kind(cursor, charset), span: charset.span() };
+    let mut value = Value::word(kind(cursor, charset), charset.span());
     let mut reads = Vec::new();
     if cursor.accept("collate") {
         let collation = word(cursor)?;
@@ -41,7 +41,7 @@ pub(super) fn character_set(cursor: &mut Cursor<'_>) -> Result<Assignment, Unrea
     }
     let charset = word(cursor)?;
     // Also for a literal: the outcome depends on the schema.
-    let value = Value { kind: kind(cursor, charset), span: charset.span() };
+    let value = Value::word(kind(cursor, charset), charset.span());
     let reads = vec![Cell::Schema, Cell::COLLATION_DATABASE];
     let part = finish(cursor, keyword, Target::CharacterSet, value, reads);
     Ok(Assignment { class: Class::Environment, ..part })

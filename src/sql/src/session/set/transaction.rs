@@ -29,7 +29,7 @@ pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<Option<Assignment>, Unread
         }
     }
     let span = start.map_or(end, |token| token.start)..end;
-    let value = Value { kind: ValueKind::Literal, span };
+    let value = Value::word(ValueKind::Literal, span);
     let (class, writes) = match scope {
         Scope::Session => (Class::Const, cells),
         Scope::Bare => (Class::OneShot, vec![Cell::NextTransaction]),
