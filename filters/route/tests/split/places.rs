@@ -147,7 +147,8 @@ fn a_transaction_that_may_write_is_not_begun_inside_one_on_a_replica() {
 fn what_is_bound_to_a_replica_begins_there() {
     let mut split = Split::new("");
     assert_eq!(split.sends("START TRANSACTION READ ONLY"), "r1");
-    let pin = Pin { target: target(&split.session, 1, "r1"), cause: "a lock", soft: false };
+    let pin =
+        Pin { target: target(&split.session, 1, "r1"), cause: "a lock", soft: false, again: false };
     given(Above { pin: Some(pin), log: Some(log(false)), ..Above::default() });
     assert_eq!(split.sends("START TRANSACTION READ WRITE"), "r1");
 }
