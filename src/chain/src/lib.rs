@@ -73,6 +73,7 @@
 
 pub mod balance;
 pub mod body;
+mod clocked;
 pub mod command;
 pub mod composition;
 pub mod counters;

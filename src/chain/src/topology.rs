@@ -5,13 +5,12 @@ mod standing;
 pub use standing::{ServerState, Standing};
 
 use crate::facts::key_hash;
-use sql::Vendor;
 use std::{
     fmt,
     num::NonZeroU64,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicU32, AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
 };
@@ -67,13 +66,10 @@ pub struct Server {
     pub profile: Profile,
 }
 
-/// What program a server is, by the version that it has greeted with last. Written by the proxy.
+/// What program a server is: a hash of the version that it has greeted with last, vendor included.
+/// Written by the proxy.
 #[derive(Debug, Default)]
-pub struct Profile {
-    /// Of the version, vendor included; 0 if it has not greeted yet.
-    hash: AtomicU64,
-    is_mariadb: AtomicBool,
-}
+pub struct Profile(AtomicU64);
 
 /// How much a server is used now. Written by the proxy, its latency by `route`; read by whoever
 /// balances.
@@ -168,25 +164,26 @@ impl Server {
     }
 }
 
+/// The bit of a profile that says so.
+const IS_MARIADB: u64 = 1;
+
 impl Profile {
     /// Servers with equal ones answer alike, as far as their program decides it. `None` if it has
     /// not greeted yet.
     pub fn get(&self) -> Option<NonZeroU64> {
-        NonZeroU64::new(self.hash.load(Relaxed))
+        NonZeroU64::new(self.0.load(Relaxed))
     }
 
-    /// Whose server it is. `None` if it has not greeted yet.
-    pub fn vendor(&self) -> Option<Vendor> {
-        let is_mariadb = self.is_mariadb.load(Relaxed);
-        self.get().map(|_| if is_mariadb { Vendor::MariaDb } else { Vendor::MySql })
+    /// Whether it is MariaDB's, by its version. `None` if it has not greeted yet.
+    pub fn is_mariadb(&self) -> Option<bool> {
+        self.get().map(|profile| profile.get() & IS_MARIADB != 0)
     }
 
     /// Notes the version that it has greeted with.
     pub fn set(&self, version: &str) {
-        let server = sql::Server::from_version(version);
-        self.is_mariadb
-            .store(server.is_some_and(|server| server.vendor == Vendor::MariaDb), Relaxed);
-        self.hash.store(key_hash(version.as_bytes()).max(1), Relaxed);
+        let mariadb = if version.contains("MariaDB") { IS_MARIADB } else { 0 };
+        let rest = key_hash(version.as_bytes()) & !IS_MARIADB;
+        self.0.store(rest.max(IS_MARIADB << 1) | mariadb, Relaxed);
     }
 }
 

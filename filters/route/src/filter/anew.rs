@@ -11,7 +11,6 @@ use crate::{
 use chain::{
     Command, Next, Reply, Result,
     facts::{Explain, Pin, Target},
-    sql::Vendor,
 };
 
 impl Route {
@@ -21,7 +20,7 @@ impl Route {
         // Of MySQL, what does not say READ WRITE is read-only like the one before.
         let stays = |read_only| match read_only {
             Some(read_only) => read_only,
-            None => last.server.profile.vendor() != Some(Vendor::MariaDb),
+            None => last.server.profile.is_mariadb() != Some(true),
         };
         if command.fact::<Pin>().is_some() || place::begins(command).is_none_or(stays) {
             return Ok(None);
