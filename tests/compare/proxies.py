@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import time
 
+from collector import collector
 from processes import Process
 from servers import cache, free_port
 
@@ -14,6 +15,10 @@ class Proxy:
     """One way to the server. `command` writes the configuration into a folder and returns the command line."""
 
     name = title = program = None
+    # Measured where nobody says which proxies.
+    default = True
+    # HOST:PORT of what tells its metrics, once it is started.
+    admin = None
     # Measured only in rows that name it.
     special = False
     # What its version is asked with, and what of the answer is told.
@@ -150,6 +155,8 @@ max_connections=%d
 class Towpath(Proxy):
     name, title = "towpath", "Towpath"
     session = '{ use = "parse" }, { use = "route" }'
+    # More of [admin], and more tables.
+    watching, telemetry = "", ""
     backend = ""
 
     def find(self):
@@ -160,9 +167,11 @@ class Towpath(Proxy):
         if tls:
             listener = 'tls = { mode = "require", certificate = "%s/server-cert.pem", key = "%s/server-key.pem" }' % (server.tls, server.tls)
             server_tls = 'tls = { mode = "require" }'
+        self.admin = "127.0.0.1:%d" % free_port()
         return [self.path, "run", write(folder, "towpath.toml", """
 [admin]
-address = "127.0.0.1:%d"
+address = "%s"
+%s
 [log]
 level = "warn"
 [limits]
@@ -183,8 +192,46 @@ max_connections = %d
 [chain.main]
 session = [%s]
 backend = [%s]
-""" % (free_port(), self.tools.sessions, port, listener, server.user, server.password, server.address, self.tools.sessions, server_tls,
-       self.session, self.backend))]
+%s
+""" % (self.admin, self.watching, self.tools.sessions, port, listener, server.user, server.password, server.address, self.tools.sessions, server_tls,
+       self.session, self.backend, self.telemetry))]
+
+
+class TowpathTold(Towpath):
+    """With something for a collector of OpenTelemetry: what that costs is the difference to `towpath`."""
+
+    default = False
+    otlp, trace = "", ""
+
+    @contextlib.contextmanager
+    def start(self, folder, server, tls):
+        with collector() as url:
+            self.telemetry = '[otlp]\nendpoint = "%s"\nprotocol = "http"\n%s\n[trace]\n%s' % (url, self.otlp, self.trace)
+            with super().start(folder, server, tls) as started:
+                yield started
+
+
+class TowpathUnsampled(TowpathTold):
+    name, title, trace = "towpath-unsampled", "Towpath, no command traced", "ratio = 0.0"
+
+
+class TowpathSampled(TowpathTold):
+    name, title, trace = "towpath-sampled", "Towpath, 1 % traced", "ratio = 0.01"
+
+
+class TowpathTraced(TowpathTold):
+    name, title, trace = "towpath-traced", "Towpath, all traced", "ratio = 1.0"
+
+
+class TowpathMetrics(TowpathTold):
+    """Metrics are counted always; here they are told too, each second."""
+
+    name, title, otlp = "towpath-metrics", "Towpath, metrics sent", 'metrics_interval = "1s"'
+    trace = "parent = false"
+
+
+class TowpathDigests(Towpath):
+    name, title, default, watching = "towpath-digests", "Towpath, digests counted", False, "digests = 5000"
 
 
 class TowpathPredict(Towpath):
@@ -256,7 +303,8 @@ port=%d
         return [self.path, "--nodaemon", "--config=" + file] + folders + (["--user=root"] if os.geteuid() == 0 else [])
 
 
-ALL = [Direct, Copy, HaProxy, Router, Towpath, TowpathFastForward, TowpathPredict, ProxySql, MaxScale]
+TOLD = [TowpathUnsampled, TowpathSampled, TowpathTraced, TowpathMetrics, TowpathDigests]
+ALL = [Direct, Copy, HaProxy, Router, Towpath, TowpathFastForward, TowpathPredict] + TOLD + [ProxySql, MaxScale]
 TITLES = {proxy.name: proxy.title for proxy in ALL}
 
 

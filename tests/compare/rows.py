@@ -3,6 +3,8 @@ import contextlib
 import json
 import subprocess
 import threading
+import time
+import urllib.request
 
 from loads import PATIENCE, read_report
 
@@ -18,6 +20,8 @@ class Row:
     """`measure` loads an address and returns count (of units), seconds, and for short events p50_us and p99_us."""
 
     unit, tls, vendors = "query", False, ("mariadb", "mysql")
+    # Each measurement has a process of its own.
+    alone = False
     # Names of those that are measured, where it is not about all; and how far the server is away, in µs each way.
     proxies, away = None, 0
 
@@ -108,7 +112,7 @@ class Commands(Row):
 class Idle(Row):
     """Memory only. The process must be a new one: what an allocator has once had it may keep."""
 
-    unit, vendors = "session", ("mariadb",)
+    unit, vendors, alone = "session", ("mariadb",), True
 
     def __init__(self, name, title, sql=None, prepared=0, proxies=None):
         self.name, self.title, self.sql, self.prepared, self.proxies = name, title, sql, prepared, proxies
@@ -141,6 +145,28 @@ class Idle(Row):
                 child.kill()
 
 
+class Scrape(Idle):
+    """What it costs to be asked for all metrics while there is much to tell of."""
+
+    unit = "scrape"
+    TIMES, DIGESTS = 40, 5000
+
+    def __init__(self):
+        super().__init__("scrape", "/metrics, with {sessions:,} sessions and 5,000 digests", proxies=("towpath-digests",))
+
+    def measure(self, tools, server, process, address, size):
+        tools.load(server, address, "sql", *("SELECT 1 AS column_%d" % number for number in range(self.DIGESTS)))
+        with self._sessions(tools, server, address, size.sessions_of(server)):
+            before, start = process.processor(), time.monotonic()
+            for _ in range(self.TIMES):
+                with urllib.request.urlopen("http://%s/metrics" % process.admin, timeout=PATIENCE) as answer:
+                    answer.read()
+            seconds = time.monotonic() - start
+            after = process.processor()
+        user, system = ((b - a) / self.TIMES for a, b in zip(before, after))
+        return {"count": self.TIMES, "seconds": seconds, "user_us": user, "system_us": system}
+
+
 ALL = (
     [Sysbench(script, mode, threads) for script in SCRIPTS for mode in MODES for threads in THREADS]
     + [Sysbench("point-select", "text", 1, tls=True), Sysbench("point-select", "text", 16, tls=True),
@@ -151,5 +177,6 @@ ALL = (
     + [Connects(), Result("result-rows", 1000000, 100, 5), Result("result-bytes", 1 << 20, 1024, 1), Upload(), Commands()]
     + [Idle("idle", "idle session that has run nothing"),
        Idle("idle-used", "idle session that has run a query", "SELECT 1"),
-       Idle("idle-prepared", "idle session with 20 prepared statements, the same in each", prepared=20, proxies=("towpath-predict",))]
+       Idle("idle-prepared", "idle session with 20 prepared statements, the same in each", prepared=20, proxies=("towpath-predict",)),
+       Scrape()]
 )

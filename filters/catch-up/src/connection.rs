@@ -12,8 +12,8 @@ use chain::{
     Answer, Command, Error, Outcome, Reply, Result, Server, Stack,
     error::{CatchUpFailed, CatchUpKilled, PreambleLost},
     facts::{
-        Adopted, Answers, Careful, FastForward, LogEntry, Lsn, Preamble, SessionLog, StatementIds,
-        Target, This, Verdict,
+        Adopted, Answers, Careful, FastForward, Lag, LogEntry, Lsn, Preamble, SessionLog,
+        StatementIds, Target, This, Verdict,
     },
     lend::Loan,
 };
@@ -85,7 +85,7 @@ pub(crate) async fn run(mut connection: Loan<Connection>, command: Command) -> R
         Err(reply) => return Ok(reply),
     };
     if piped {
-        command.note(Preamble(steps.iter().map(|step| step.command(&command)).collect()));
+        command.note(Preamble(commands(&command, &steps, Some(lag(&steps, true)))));
     }
     let reply = connection.below.ready().await?.call(command).await.map_err(of_preamble)?;
     if piped {
@@ -240,10 +240,10 @@ impl Connection {
         server: Option<&Server>,
     ) -> Result<()> {
         let careful = command.fact::<Careful>().is_some();
-        let mut rest = steps;
+        let (mut rest, mut lag) = (steps, Some(lag(steps, false)));
         while !rest.is_empty() {
             let (now, later) = rest.split_at(if careful { 1 } else { window(rest) });
-            let answers = self.execute(command, now).await.map_err(broke)?;
+            let answers = self.execute(command, now, lag.take()).await.map_err(broke)?;
             self.judge(now, &answers, server)?;
             rest = later;
         }
@@ -251,8 +251,13 @@ impl Connection {
     }
 
     /// Sends commands in one write and reads all replies.
-    async fn execute(&mut self, about: &Command, steps: &[Step]) -> Result<Vec<Answer>> {
-        let mut commands: Vec<Command> = steps.iter().map(|step| step.command(about)).collect();
+    async fn execute(
+        &mut self,
+        about: &Command,
+        steps: &[Step],
+        lag: Option<Lag>,
+    ) -> Result<Vec<Answer>> {
+        let mut commands = commands(about, steps, lag);
         let Some(mut last) = commands.pop() else { return Ok(Vec::new()) };
         if !commands.is_empty() {
             last.note(Preamble(commands));
@@ -309,6 +314,20 @@ impl Connection {
         }
         Ok(())
     }
+}
+
+/// What is sent for `about`, in the order of the steps.
+fn commands(about: &Command, steps: &[Step], lag: Option<Lag>) -> Vec<Command> {
+    let mut commands: Vec<_> = steps.iter().map(|step| step.command(about)).collect();
+    if let (Some(first), Some(lag)) = (commands.first_mut(), lag) {
+        first.note(lag);
+    }
+    commands
+}
+
+fn lag(steps: &[Step], piped: bool) -> Lag {
+    let entries = steps.iter().filter(|step| matches!(step, Step::Entry(_))).count();
+    Lag { entries, piped }
 }
 
 /// Whether the command executes a statement, or is about to.

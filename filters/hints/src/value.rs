@@ -4,6 +4,7 @@ use crate::key::Key;
 use chain::{
     HostgroupId, Session, Topology,
     facts::{Hints, RouteTo, StickyMode},
+    trace_parent::{self, TraceParent},
 };
 use std::{
     sync::Arc,
@@ -12,8 +13,6 @@ use std::{
 
 /// The longest `affinity_key`, in bytes.
 const LONGEST_KEY: usize = 256;
-/// The longest `tracestate`, in bytes: what W3C's Trace Context wants to be passed on.
-const LONGEST_STATE: usize = 512;
 /// The most `retries`: as many as a rule may say.
 const MOST_RETRIES: u32 = 1000;
 
@@ -132,24 +131,13 @@ fn gtid(value: &[u8]) -> Option<Arc<str>> {
     std::str::from_utf8(value).ok().filter(|_| fits).map(Into::into)
 }
 
-/// `VERSION-TRACE-PARENT-FLAGS`, as W3C's Trace Context has it. A version to come may have more
-/// behind that.
 fn traceparent(value: &[u8]) -> Option<Arc<str>> {
-    let text = std::str::from_utf8(value).ok()?;
-    let mut parts = text.splitn(5, '-');
-    let mut part = |length: usize| {
-        let hexadecimal = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-        parts.next().filter(|part| part.len() == length && part.bytes().all(hexadecimal))
-    };
-    let (version, trace, parent, _flags) = (part(2)?, part(32)?, part(16)?, part(2)?);
-    let no_id = |id: &str| id.bytes().all(|digit| digit == b'0');
-    let more = parts.next().is_some();
-    let wrong = version == "ff" || (version == "00" && more) || no_id(trace) || no_id(parent);
-    (!wrong && text.len() <= LONGEST_STATE).then(|| text.into())
+    TraceParent::parse(value)?;
+    std::str::from_utf8(value).ok().map(Into::into)
 }
 
 fn tracestate(value: &[u8]) -> Option<Arc<str>> {
-    let fits = (1..=LONGEST_STATE).contains(&value.len());
+    let fits = (1..=trace_parent::LONGEST).contains(&value.len());
     let printable = value.iter().all(|byte| matches!(byte, b' '..=b'~'));
     std::str::from_utf8(value).ok().filter(|_| fits && printable).map(Into::into)
 }

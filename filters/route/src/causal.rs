@@ -230,7 +230,8 @@ pub(crate) async fn wait(
     (value(&answer)? == "0").then(|| server.unwrap_or(at))
 }
 
-async fn ask(
+/// Asks a server something of route's own; what it answers, and which has.
+pub(crate) async fn ask(
     command: &Command,
     sql: &str,
     at: Target,

@@ -1,5 +1,6 @@
 //! The filter, in one session.
 
+mod anew;
 mod choose;
 
 use crate::{
@@ -9,10 +10,10 @@ use crate::{
     wish::{self, Wish},
 };
 use chain::{
-    Command, Error, Filter, HostgroupId, Next, Reply, Result, Server,
+    Command, Error, Filter, HostgroupId, Next, Reply, Result, Server, Session,
     balance::Balance,
     error::code,
-    facts::{Explain, FastForward, Hints, Pin, Primary, ServedBy, SessionLog, Target},
+    facts::{Explain, FastForward, Hints, Near, Pin, Primary, ServedBy, SessionLog, Target},
     wire::command::CommandCode,
 };
 use choose::{Decision, Wanted};
@@ -38,6 +39,11 @@ impl Filter for Route {
     async fn handle(&mut self, command: Command, mut next: Next<'_>) -> Result<Reply> {
         let mut decision = self.decide(&command)?;
         self.explain(&command, &decision);
+        if let Some(at) = decision.ends.take()
+            && let Some(refusal) = Box::pin(Self::end(&command, at, &mut next)).await?
+        {
+            return Ok(refusal);
+        }
         if decision.on_replica && self.must_see(&command) {
             // In a box of its own: it is large, and few reads wait.
             decision = Box::pin(self.caught_up(&command, decision, &mut next)).await?;
@@ -50,7 +56,11 @@ impl Filter for Route {
             && matches!(command.code(), CommandCode::QUERY | CommandCode::STMT_EXECUTE);
         let started = measured.then(Instant::now);
         let primary = self.shared.primary_behind(&command, &decision.target);
+        let near = decision.near;
         let mut command = command.with(decision.target);
+        if let Some(near) = near {
+            command.note(near);
+        }
         if let Some(primary) = primary {
             command.note(primary);
         }
@@ -87,10 +97,13 @@ impl Route {
         let stays = in_transaction && (session.transaction_persistent || ruled.is_none());
         let ordered = command.fact::<FastForward>().is_some_and(|order| order.stays);
         if (stays || ordered)
-            && let Some(last) = &self.last
+            && let Some(last) = self.last.clone()
         {
+            if stays && let Some(decision) = self.anew(command, &last)? {
+                return Ok(decision);
+            }
             let why = if stays { "an open transaction" } else { "the connection used last" };
-            return Ok(Decision { settles: true, ..Decision::fixed(last, why) });
+            return Ok(Decision { settles: true, ..Decision::fixed(&last, why) });
         }
         if let Some(pin) = command.fact::<Pin>() {
             if !in_transaction && wish::is_hinted(command) {
@@ -202,6 +215,12 @@ impl Route {
     ) -> Result<Decision> {
         let limit = self.shared.wait;
         let target = decision.target;
+        if let Some(Near(lag)) = decision.near
+            && !target.server.standing.takes(Some(lag))
+        {
+            // The one that comes near first may not be the one that has it.
+            return self.in_primary(command);
+        }
         let asked = command.fact::<Hints>().and_then(|hints| hints.min_gtid.as_ref());
         let mut at = match asked {
             Some(asked) if causal::is_gtids(asked) => {
@@ -233,7 +252,12 @@ impl Route {
             counters.replica.add_one();
             return Ok(Decision { target, ..decision });
         }
-        counters.primary.add_one();
+        self.in_primary(command)
+    }
+
+    /// On the primary, for what no replica has that will do.
+    fn in_primary(&self, command: &Command) -> Result<Decision> {
+        self.shared.counters.primary.add_one();
         let pair = self.shared.pair(command.session());
         let primary = pair.map_or(command.session().hostgroup, |pair| pair.primary);
         self.in_group(command, primary, Wanted::PRIMARY, "no replica has what it must see")
@@ -273,21 +297,27 @@ impl Route {
 impl Shared {
     /// What writes is not run on a replica, whatever state of the session is there.
     fn may_run(&self, command: &Command, pin: &Pin) -> Result<()> {
-        let Target { hostgroup, server } = &pin.target;
-        let replicas = self.split().and_then(|_| self.pair(command.session()));
-        let Some(pair) = replicas.filter(|pair| pair.replicas == *hostgroup) else { return Ok(()) };
-        // A primary may be among those that serve reads.
-        let group = command.session().topology.hostgroup(pair.primary);
-        let mut primaries = group.iter().flat_map(|group| &group.servers);
-        let is_primary = |one: &Arc<Server>| one.name == server.name && one.standing.is_member();
-        if primaries.any(is_primary) || !place::must_write(command) {
+        if self.replicas_of(command.session(), &pin.target).is_none() || !place::must_write(command)
+        {
             return Ok(());
         }
         let text = format!(
             "this statement needs {}, which is on the replica {}, and must not run there",
-            pin.cause, server.name
+            pin.cause, pin.target.server.name
         );
         Err(Error::filter(text).with_code(code::PINNED_ELSEWHERE, *b"HY000"))
+    }
+
+    /// The hostgroups of read-write splitting, if `target` is a replica there.
+    fn replicas_of(&self, session: &Session, target: &Target) -> Option<Pair> {
+        let pair = self.split().and_then(|_| self.pair(session));
+        let pair = pair.filter(|pair| pair.replicas == target.hostgroup)?;
+        // A primary may be among those that serve reads.
+        let group = session.topology.hostgroup(pair.primary);
+        let mut primaries = group.iter().flat_map(|group| &group.servers);
+        let name = &target.server.name;
+        let is_primary = |one: &Arc<Server>| one.name == *name && one.standing.is_member();
+        (!primaries.any(is_primary)).then_some(pair)
     }
 
     /// Where a session with a state may go with what this replica cannot give it yet.

@@ -108,6 +108,17 @@ pub(crate) fn is_logged(command: &Command) -> bool {
     command.fact::<SessionLog>().is_some_and(|log| log.this.is_some())
 }
 
+/// Of BEGIN and START TRANSACTION: whether the transaction only reads, if that is said. `None` of
+/// anything else.
+pub(crate) fn begins(command: &Command) -> Option<Option<bool>> {
+    match found(command, command.fact::<Statement>()?).class {
+        Class::Begin { read_only, .. } if command.code() != CommandCode::STMT_PREPARE => {
+            Some(read_only)
+        }
+        _ => None,
+    }
+}
+
 /// Whether the command may change data, so that later reads of the session must see it.
 pub(crate) fn writes(command: &Command) -> bool {
     match command.code() {

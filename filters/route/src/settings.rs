@@ -36,7 +36,7 @@ pub struct Config {
     primary: Option<u32>,
     /// The hostgroup of the replicas.
     replicas: Option<u32>,
-    /// With read-write-split: where reads go while no replica takes work.
+    /// With read-write-split: where reads go while no replica takes work, or none is near enough.
     no_replica: Option<NoReplica>,
     /// With read-write-split: who executes SET, USE, PREPARE and the like first, and gives the reply.
     answer_from: Option<AnswerFrom>,

@@ -21,7 +21,7 @@ use bytes::Bytes;
 use chain::{
     Command, Filter, Frame, Next, Reply, Result, Session,
     command::Asker,
-    facts::{Fresh, ServedBy, SessionLog, Statement, Target, This},
+    facts::{Fresh, Predicted, ServedBy, SessionLog, Statement, Target, This},
 };
 use sql::{
     Class,
@@ -112,7 +112,7 @@ impl Filter for SessionCommands {
         let asked = self.asks(&command, &mut plan);
         if let Some(reply) = self.answer(&command, &mut plan, asked.as_ref()) {
             self.propagate_alone(&command, next).await;
-            return Ok(reply);
+            return Ok(reply.with(Predicted));
         }
         let again = self.is_again();
         let writes = self.pin(&mut command, &plan)?;

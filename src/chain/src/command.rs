@@ -27,6 +27,7 @@ struct Inner {
     facts: Facts,
     verb: OnceLock<Verb>,
     trail: Option<Trail>,
+    measured: bool,
 }
 
 /// What is noted of a client's command, by whoever does something for it.
@@ -103,8 +104,8 @@ impl Command {
     fn of(session: Session, code: CommandCode, form: Form) -> Self {
         let facts = Facts::default();
         let verb = OnceLock::new();
-        let (asker, trail) = (Asker::Client, None);
-        Self(Box::new(Inner { code, form, asker, session, facts, verb, trail }))
+        let (asker, trail, measured) = (Asker::Client, None, false);
+        Self(Box::new(Inner { code, form, asker, session, facts, verb, trail, measured }))
     }
 
     /// Attaches a fact for the filters below, replacing one of the same type.
@@ -221,6 +222,15 @@ impl Command {
     pub fn asked_by(mut self, asker: Asker) -> Self {
         self.0.asker = asker;
         self
+    }
+
+    /// What filters take of it is measured.
+    pub(crate) fn measure(&mut self) {
+        self.0.measured = true;
+    }
+
+    pub(crate) fn is_measured(&self) -> bool {
+        self.0.measured
     }
 
     /// Who asks.

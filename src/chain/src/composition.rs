@@ -2,8 +2,11 @@
 
 mod succession;
 
+pub use crate::clocked::Taken;
+
 use crate::{
     Layer, Registry, Stack,
+    clocked::{Chooser, Clocked, Sum, Turns},
     counters::Family,
     facts::{Fact, FastForward, SessionLog, Target},
     registry::{Built, Entry, Part, Want},
@@ -29,6 +32,15 @@ pub struct Chain {
     timed: bool,
     /// Shared with the chains whose sessions can stay with it.
     identity: Arc<()>,
+    bottoms: Bottoms,
+    turns: Arc<Turns>,
+}
+
+/// What is taken below each of its lists.
+#[derive(Clone, Debug, Default)]
+struct Bottoms {
+    dispatch: Arc<Sum>,
+    connection: Arc<Sum>,
 }
 
 /// One filter of a chain.
@@ -38,6 +50,7 @@ struct Entered {
     /// Of its settings, and of the files that they name.
     print: u64,
     layer: Layer,
+    sum: Arc<Sum>,
 }
 
 /// One filter of a chain, for people.
@@ -49,6 +62,8 @@ pub struct Filter<'a> {
     pub part: Part,
     /// What it counts, and what it shows of its settings.
     pub layer: &'a Layer,
+    /// What it takes of commands, on its own.
+    pub taken: Taken,
 }
 
 /// What the dispatcher below the session filters reads, as any filter would.
@@ -77,8 +92,7 @@ impl Chain {
                         = \"catch-up\" } into `backend`, or leave `multiplex` out";
             mistakes.push(settings.mistake_at("multiplex", text).hint(hint));
         }
-        let (name, identity) = (Arc::default(), Arc::default());
-        Self { name, session, backend, given, shares, timed: false, identity }
+        Self { shares, ..Self::of(session, backend, given) }
     }
 
     /// As [`Self::new`], from the table's text. The dispatcher's need is not checked: tests put a
@@ -91,9 +105,13 @@ impl Chain {
         let backend = builder.list(&settings, "backend", Part::Backend);
         builder.check_wants();
         let given = builder.known;
-        let identity = Arc::default();
-        let (shares, timed, name) = (false, false, Arc::default());
-        mistakes.into_result(Some(Self { name, session, backend, given, shares, timed, identity }))
+        mistakes.into_result(Some(Self::of(session, backend, given)))
+    }
+
+    fn of(session: Vec<Entered>, backend: Vec<Entered>, given: BTreeSet<&'static str>) -> Self {
+        let (name, identity, turns) = (Arc::default(), Arc::default(), Arc::default());
+        let (shares, timed, bottoms) = (false, false, Bottoms::default());
+        Self { name, session, backend, given, shares, timed, identity, bottoms, turns }
     }
 
     /// The same chain under its name.
@@ -110,13 +128,27 @@ impl Chain {
 
     /// Its filters, from the client to the servers.
     pub fn filters(&self) -> impl Iterator<Item = Filter<'_>> {
-        let session = self.session.iter().map(|one| (Part::Session, one));
-        let backend = self.backend.iter().map(|one| (Part::Backend, one));
-        session.chain(backend).map(|(part, entered)| Filter {
-            name: &entered.name,
+        let session = with_next(&self.session, &self.bottoms.dispatch);
+        let backend = with_next(&self.backend, &self.bottoms.connection);
+        let session = session.map(|(one, next)| (Part::Session, one, next));
+        let backend = backend.map(|(one, next)| (Part::Backend, one, next));
+        session.chain(backend).map(|(part, Entered { name, layer, sum, .. }, next)| Filter {
+            name,
             part,
-            layer: &entered.layer,
+            layer,
+            taken: sum.without(next),
         })
+    }
+
+    /// What is taken between the two lists: by finding a connection, or opening one.
+    pub fn taken_by_dispatch(&self) -> Taken {
+        let below = self.backend.first().map_or(&self.bottoms.connection, |first| &first.sum);
+        self.bottoms.dispatch.without(below)
+    }
+
+    /// What servers take, with the way to them.
+    pub fn taken_by_servers(&self) -> Taken {
+        self.bottoms.connection.all()
     }
 
     /// The same chain, in which each filter's work is a span of the crate `tracing` with its name,
@@ -150,20 +182,44 @@ impl Chain {
 
     /// One session's stack, over whatever dispatches its commands to backends.
     pub fn session(&self, dispatch: Stack) -> Stack {
-        wrap(&self.session, self.timed, dispatch)
+        if !self.turns.next() {
+            return wrap(&self.session, self.timed, dispatch);
+        }
+        let dispatch = Stack::new(Clocked::new(&self.bottoms.dispatch, dispatch));
+        Stack::new(Chooser::new(wrap_clocked(&self.session, self.timed, dispatch)))
     }
 
     /// One backend connection's stack, within one session.
     pub fn backend(&self, connection: Stack) -> Stack {
-        wrap(&self.backend, self.timed, connection)
+        let connection = Stack::new(Clocked::new(&self.bottoms.connection, connection));
+        wrap_clocked(&self.backend, self.timed, connection)
     }
 }
 
-fn wrap(entered: &[Entered], timed: bool, bottom: Stack) -> Stack {
-    entered.iter().rev().fold(bottom, |inner, Entered { name, layer, .. }| match timed {
-        true => Stack::new(Timed::new(name.as_str(), layer.layer(inner))),
-        false => layer.layer(inner),
+/// The filters of a list, each with the sum of what comes next.
+fn with_next<'a>(
+    list: &'a [Entered],
+    bottom: &'a Arc<Sum>,
+) -> impl Iterator<Item = (&'a Entered, &'a Arc<Sum>)> {
+    let next = list.iter().skip(1).map(|entered| &entered.sum);
+    list.iter().zip(next.chain([bottom]))
+}
+
+fn wrap(list: &[Entered], timed: bool, bottom: Stack) -> Stack {
+    list.iter().rev().fold(bottom, |inner, entered| entered.over(inner, timed))
+}
+
+fn wrap_clocked(list: &[Entered], timed: bool, bottom: Stack) -> Stack {
+    list.iter().rev().fold(bottom, |inner, entered| {
+        Stack::new(Clocked::new(&entered.sum, entered.over(inner, timed)))
     })
+}
+
+impl Entered {
+    fn over(&self, inner: Stack, timed: bool) -> Stack {
+        let stack = self.layer.layer(inner);
+        if timed { Stack::new(Timed::new(&self.name, stack)) } else { stack }
+    }
 }
 
 /// Of settings and of files that they name.
@@ -239,7 +295,7 @@ impl<'a> Builder<'a> {
         }
         self.known.extend(built.as_ref().map_or(entry.gives, |built| built.gives));
         let print = print(settings, &self.mistakes.files()[files..]);
-        built.map(|Built { layer, .. }| Entered { name, print, layer })
+        built.map(|Built { layer, .. }| Entered { name, print, layer, sum: Arc::default() })
     }
 
     fn check_wants(&mut self) {

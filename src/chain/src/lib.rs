@@ -73,6 +73,7 @@
 
 pub mod balance;
 pub mod body;
+mod clocked;
 pub mod command;
 pub mod composition;
 pub mod counters;
@@ -91,6 +92,7 @@ pub mod stack;
 pub mod testing;
 mod timed;
 pub mod topology;
+pub mod trace_parent;
 
 pub use body::{Body, End, Frame, Upload};
 pub use command::Command;

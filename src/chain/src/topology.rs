@@ -164,6 +164,9 @@ impl Server {
     }
 }
 
+/// The bit of a profile that says so.
+const IS_MARIADB: u64 = 1;
+
 impl Profile {
     /// Servers with equal ones answer alike, as far as their program decides it. `None` if it has
     /// not greeted yet.
@@ -171,9 +174,16 @@ impl Profile {
         NonZeroU64::new(self.0.load(Relaxed))
     }
 
+    /// Whether it is MariaDB's, by its version. `None` if it has not greeted yet.
+    pub fn is_mariadb(&self) -> Option<bool> {
+        self.get().map(|profile| profile.get() & IS_MARIADB != 0)
+    }
+
     /// Notes the version that it has greeted with.
     pub fn set(&self, version: &str) {
-        self.0.store(key_hash(version.as_bytes()).max(1), Relaxed);
+        let mariadb = if version.contains("MariaDB") { IS_MARIADB } else { 0 };
+        let rest = key_hash(version.as_bytes()) & !IS_MARIADB;
+        self.0.store(rest.max(IS_MARIADB << 1) | mariadb, Relaxed);
     }
 }
 

@@ -28,7 +28,7 @@ mod tally;
 
 use crate::{
     config::{self, Account},
-    metrics::ServerMetrics,
+    metrics::{Place, ServerMetrics},
     tls::TlsError,
 };
 use arc_swap::ArcSwapOption;
@@ -150,6 +150,8 @@ impl Backend {
         if self.greeted.load().as_ref().is_none_or(|known| **known != greeting) {
             tracing::info!(server = %self.server.name, version = greeting.version(), "greeted");
             self.server.profile.set(&greeting.version());
+            let (address, port) = self.address();
+            self.metrics.is_at(Place { is_mariadb: greeting.is_mariadb(), address, port });
             self.greeted.store(Some(Arc::new(greeting)));
         }
     }

@@ -17,6 +17,8 @@ mod report;
 mod sampling;
 mod sender;
 mod spans;
+#[cfg(test)]
+mod tests;
 mod trail;
 
 pub(crate) use observed::{Observed, Via};
@@ -24,7 +26,7 @@ pub(crate) use sampling::{Traced, Tracing};
 pub(crate) use trail::{Leg, Trail};
 
 use crate::{
-    config::{Config, Otlp, TraceLevel},
+    config::{Config, Otlp, Trace, TraceLevel},
     metrics::Spans,
 };
 use opentelemetry::{KeyValue, trace::TracerProvider};
@@ -75,7 +77,11 @@ impl Telemetry {
     ///
     /// An endpoint that nothing can be sent to.
     pub fn new(config: &Config) -> Result<Self, TelemetryError> {
-        let otlp = config.otlp.clone();
+        Self::of(&config.otlp, &config.trace)
+    }
+
+    fn of(otlp: &Otlp, trace: &Trace) -> Result<Self, TelemetryError> {
+        let otlp = otlp.clone();
         let Some(endpoint) = &otlp.endpoint else { return Ok(Self::default()) };
         let sender = Sender::new(endpoint, &otlp).map_err(TelemetryError)?;
         let resource = resource(&otlp);
@@ -87,11 +93,9 @@ impl Telemetry {
             .with_sampler(Sampler::AlwaysOn)
             .with_span_processor(queue)
             .build();
-        let tracing = config
-            .trace
-            .is_on()
-            .then(|| Arc::new(Tracing::new(&config.trace, provider.tracer("towpath"))));
-        let (level, sender) = (config.trace.level, Arc::new(sender));
+        let tracing =
+            trace.is_on().then(|| Arc::new(Tracing::new(trace, provider.tracer("towpath"))));
+        let (level, sender) = (trace.level, Arc::new(sender));
         Ok(Self(Some(Started { otlp, provider, level, tracing, resource, sender, waiting, spans })))
     }
 

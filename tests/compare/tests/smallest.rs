@@ -26,44 +26,12 @@ fn mysql() -> Result<()> {
 }
 
 fn the_smallest_run(vendor: Vendor) -> Result<()> {
-    if Cluster::find(vendor)?.is_none() {
+    let rows = format!("{},{PREDICTED}", ROWS.join(","));
+    let proxies = "copy,towpath,towpath-fast-forward,towpath-predict";
+    let Some(result) = small(vendor, &rows, proxies)? else {
         return Ok(());
-    }
-    if program::sysbench().is_none() {
-        skip::report("sysbench is not installed");
-        return Ok(());
-    }
-    let folder = tempfile::TempDir::with_prefix("towpath-smallest-")?;
-    let file = folder.path().join("result.json");
-    let server = cluster::cache().join(vendor.to_string()).join("env");
-    let binaries = Path::new(env!("CARGO_BIN_EXE_load")).parent().context("a folder")?;
-    let mut run = script("run");
-    run.args([
-        "--rows",
-        &format!("{},{PREDICTED}", ROWS.join(",")),
-        "--proxies",
-        "copy,towpath,towpath-fast-forward,towpath-predict",
-        "--repetitions",
-        "1",
-    ])
-    .args(["--seconds", "1", "--part", "0.001", "--sessions", "20", "--seed", "1"])
-    .arg("--server")
-    .arg(server)
-    .arg("--binaries")
-    .arg(binaries)
-    .arg("--json")
-    .arg(&file);
-    let shown = program::run(&mut run, "")?.good()?.stdout;
-    assert!(shown.contains("Throughput against direct access"), "{shown}");
-
-    let result: serde_json::Value = serde_json::from_str(&fs::read_to_string(&file)?)?;
-    let figure = |row: &str, proxy: &str, number: &str| -> Result<f64> {
-        let rows = result["rows"].as_array().context("rows")?;
-        let found = rows.iter().find(|found| found["row"] == row);
-        let figure = found.map(|found| &found["figures"][proxy][0][number]);
-        let figure = figure.and_then(serde_json::Value::as_f64);
-        figure.with_context(|| format!("no {number} of {proxy} for {row}"))
     };
+    let figure = |row: &str, proxy: &str, number: &str| figure(&result, row, proxy, number);
     for proxy in ["direct", "copy", "towpath", "towpath-fast-forward"] {
         for row in &ROWS[..3] {
             ensure!(figure(row, proxy, "rate")? > 0.0, "{row} {proxy}");
@@ -91,6 +59,59 @@ fn the_smallest_run(vendor: Vendor) -> Result<()> {
         figure("idle-prepared", "towpath-predict", "kb")?;
     }
     Ok(())
+}
+
+/// What telling a collector costs, and being asked for metrics.
+#[test]
+fn what_is_told_is_compared_too() -> Result<()> {
+    let told = ["unsampled", "sampled", "traced", "metrics", "digests"];
+    let told = told.map(|name| format!("towpath-{name}"));
+    let proxies = format!("towpath,{}", told.join(","));
+    let rows = "point-select/text/1,scrape";
+    let Some(result) = small(Vendor::MariaDb, rows, &proxies)? else { return Ok(()) };
+    for proxy in &told {
+        ensure!(figure(&result, "point-select/text/1", proxy, "rate")? > 0.0, "{proxy}");
+        figure(&result, "point-select/text/1", proxy, "user_us")?;
+    }
+    figure(&result, "scrape", "towpath-digests", "user_us")?;
+    ensure!(figure(&result, "scrape", "towpath-unsampled", "user_us").is_err());
+    Ok(())
+}
+
+/// The result of a small run; `None` after a report where something that it needs is not there.
+fn small(vendor: Vendor, rows: &str, proxies: &str) -> Result<Option<serde_json::Value>> {
+    if Cluster::find(vendor)?.is_none() {
+        return Ok(None);
+    }
+    if program::sysbench().is_none() {
+        skip::report("sysbench is not installed");
+        return Ok(None);
+    }
+    let folder = tempfile::TempDir::with_prefix("towpath-smallest-")?;
+    let file = folder.path().join("result.json");
+    let server = cluster::cache().join(vendor.to_string()).join("env");
+    let binaries = Path::new(env!("CARGO_BIN_EXE_load")).parent().context("a folder")?;
+    let mut run = script("run");
+    run.args(["--rows", rows, "--proxies", proxies, "--repetitions", "1"])
+        .args(["--seconds", "1", "--part", "0.001", "--sessions", "20", "--seed", "1"])
+        .arg("--server")
+        .arg(server)
+        .arg("--binaries")
+        .arg(binaries)
+        .arg("--json")
+        .arg(&file);
+    let shown = program::run(&mut run, "")?.good()?.stdout;
+    assert!(shown.contains("Throughput against direct access"), "{shown}");
+    Ok(Some(serde_json::from_str(&fs::read_to_string(&file)?)?))
+}
+
+/// A number of the first repetition.
+fn figure(result: &serde_json::Value, row: &str, proxy: &str, number: &str) -> Result<f64> {
+    let rows = result["rows"].as_array().context("rows")?;
+    let found = rows.iter().find(|found| found["row"] == row);
+    let figure = found.map(|found| &found["figures"][proxy][0][number]);
+    let figure = figure.and_then(serde_json::Value::as_f64);
+    figure.with_context(|| format!("no {number} of {proxy} for {row}"))
 }
 
 /// What a process and its child use is counted, and both end.

@@ -244,6 +244,7 @@ fn rules_and_counters(cluster: &Cluster) -> Result<()> {
         "catch-up",
     ];
     ensure!(names == expected, "{names:?}");
+    times(&chains[0])?;
     let counters = json(&proxy, "/counters")?;
     let hints = counters.as_array().context("a list")?.iter().find(|one| one["name"] == "hints");
     ensure!(hints.is_some_and(|hints| hints["filter"] == "hints"), "{counters}");
@@ -253,6 +254,20 @@ fn rules_and_counters(cluster: &Cluster) -> Result<()> {
     ensure!(all.len() == cluster.addresses.len(), "{pools}");
     let sum = |key: &str| all.iter().filter_map(|pool| pool[key].as_u64()).sum::<u64>();
     ensure!(sum("answered") == 4 && sum("attached") == 1 && sum("commands") >= 4, "{pools}");
+    Ok(())
+}
+
+/// Something is known of each filter's time, and of what is below them.
+fn times(chain: &Value) -> Result<()> {
+    let mut all = 0.0;
+    for filter in chain["filters"].as_array().context("a list")? {
+        let time = &filter["time"];
+        ensure!(time["commands"].as_u64() > Some(0), "{filter}");
+        all += time["seconds"].as_f64().context("a time")?;
+    }
+    let servers = chain["servers"]["seconds"].as_f64().context("a time")?;
+    ensure!(all > 0.0 && servers > 0.0, "{chain}");
+    ensure!(chain["dispatch"]["seconds"].as_f64() > Some(0.0), "a login: {chain}");
     Ok(())
 }
 

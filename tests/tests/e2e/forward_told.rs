@@ -61,6 +61,9 @@ fn statements_have_digests(cluster: &Cluster) -> Result<()> {
     // The trigger is one of them, and was not given up.
     let trigger = digest(&proxy, "SELECT ?,?", 1)?;
     ensure!(trigger["abandoned"] == 0 && trigger["errors"] == 0, "{trigger}");
+    let all = json(&proxy, "/digests?limit=1000")?;
+    let all = all.as_array().context("a list")?.iter();
+    ensure!(all.filter(|one| one["text"] == "SELECT ?,?").count() == 1, "it is counted twice");
     let selects = digest(&proxy, "SELECT ?,?,?", 5)?;
     ensure!(selects["user"] == cluster.admin().user && selects["hostgroup"] == 0, "{selects}");
     ensure!(selects["bytes"].as_u64() > Some(5 * 50), "{selects}");

@@ -1,8 +1,10 @@
 //! Servers that die, stop, lag, are full, or change sides: what the proxy makes of it, what its
 //! clients see, and what the admin port, the log and the metrics say.
 
+mod dying;
 mod failover;
 mod moving;
+mod near;
 mod operator;
 mod sticking;
 
@@ -64,15 +66,18 @@ impl Bed {
 
     fn with(vendor: Vendor, nodes: &'static str, more: &[&str], budget: &str) -> Result<Self> {
         let servers = Throwaway::start_cluster(vendor, nodes)?;
-        let backend = format!("[backend]\nconnect_timeout = '500ms'\nconnect_budget = '{budget}'");
-        let setup = Setup::of(&servers.cluster).append(&backend);
-        let setup = more.iter().fold(setup, |setup, text| setup.append(text));
-        let bed = Self { servers, proxy: setup.start()?, vendor };
+        let proxy = proxy(&servers.cluster, more, budget)?;
+        let bed = Self { servers, proxy, vendor };
         if more.contains(&CLUSTER) {
             bed.until_role(0, "primary")?;
             (1..bed.cluster().addresses.len()).try_for_each(|at| bed.until_role(at, "replica"))?;
         }
         Ok(bed)
+    }
+
+    /// Another proxy in front of the same servers.
+    fn again(&self, more: &[&str], budget: &str) -> Result<Proxy> {
+        proxy(self.cluster(), more, budget)
     }
 
     fn cluster(&self) -> &Cluster {
@@ -150,6 +155,12 @@ impl Bed {
         ensure!(self.proxy.get("/metrics")?.contains(&metric), "no {metric}");
         Ok(())
     }
+}
+
+fn proxy(cluster: &Cluster, more: &[&str], budget: &str) -> Result<Proxy> {
+    let backend = format!("[backend]\nconnect_timeout = '500ms'\nconnect_budget = '{budget}'");
+    let setup = Setup::of(cluster).append(&backend);
+    more.iter().fold(setup, |setup, text| setup.append(text)).start()
 }
 
 fn report(proxy: &Proxy, name: &str) -> Result<Value> {
@@ -298,6 +309,7 @@ fn a_full_server_is_not_dead(cluster: &Cluster) -> Result<()> {
 
 fn the_monitor_keeps_its_connection(cluster: &Cluster) -> Result<()> {
     let bed = Bed::new(cluster.vendor)?;
+    ensure!(!bed.proxy.log().contains("connections are cut"), "there were none of sessions");
     let mine = "SELECT ID FROM information_schema.PROCESSLIST WHERE USER = 'monitor'";
     let id = bed.cluster().ask(mine)?;
     let asked = |bed: &Bed| {

@@ -1,6 +1,6 @@
 //! A result of 1 GiB to a slow client: the proxy keeps almost nothing of it.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use e2e::{Client, Cluster, Proxy, Scale, Setup, skip, wait};
 use wire::{CommandCode, ReplyScanner, Scan};
 
@@ -79,6 +79,14 @@ fn stream(cluster: &Cluster, proxy: &Proxy, mut client: Client) -> Result<()> {
     client.quit()
 }
 
+/// As the system counts it, in user and system mode.
+fn processor_time(proxy: &Proxy) -> Result<(String, String)> {
+    let line = std::fs::read_to_string(format!("/proc/{}/stat", proxy.pid()))?;
+    let (_, behind_the_name) = line.rsplit_once(')').context("a name")?;
+    let mut fields = behind_the_name.split_whitespace().skip(11).map(str::to_owned);
+    fields.next().zip(fields.next()).context("two numbers")
+}
+
 /// What waits to be compressed is within `limits.max_buffered`: where that is used up, rows go out as
 /// they come.
 fn wide_rows_to_clients_that_compress(cluster: &Cluster) -> Result<()> {
@@ -107,6 +115,13 @@ fn wide_rows_to_clients_that_compress(cluster: &Cluster) -> Result<()> {
     );
     let all = CLIENTS.to_string();
     wait::until("back-pressure", || Ok((cluster.ask(&writing)? == all).then_some(())))?;
+    // what it takes of them it has taken when it rests
+    let (mut spent, mut rests) = (processor_time(&proxy)?, 0);
+    wait::until("the proxy to rest", || {
+        let before = std::mem::replace(&mut spent, processor_time(&proxy)?);
+        rests = if before == spent { rests + 1 } else { 0 };
+        Ok((rests == 20).then_some(()))
+    })?;
     let growth = proxy.memory()?.0.saturating_sub(before);
     ensure!(growth < 12 * MIB, "the process grew by {growth} bytes");
     for client in &mut clients {

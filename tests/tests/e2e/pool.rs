@@ -12,6 +12,7 @@ on_both_vendors!(
     one_session_uses_one_connection_for_a_hostgroup,
     a_broken_connection_is_not_used_again,
     change_user,
+    a_hint_asks_for_a_new_connection,
 );
 
 /// An account of the current test's own, so that the server's connections can be counted.
@@ -64,6 +65,53 @@ fn connections_are_used_again(cluster: &Cluster) -> Result<()> {
         let mut client = proxy.connect(&account.login)?;
         client.must("SELECT 1")?;
         assert_eq!(account.connections()?, 1, "turn {turn}");
+        client.quit()?;
+        wait_for_idle(&proxy)?;
+    }
+    Ok(())
+}
+
+/// Connections are counted where the server has them: those before this stay.
+fn a_hint_asks_for_a_new_connection(cluster: &Cluster) -> Result<()> {
+    let account = Account::new(cluster)?;
+    let chain = |multiplex: bool| {
+        format!(
+            "[chain.main]\nmultiplex = {multiplex}\nsession = [{{ use = 'parse' }}, \
+             {{ use = 'hints' }}, {{ use = 'session-commands' }}, {{ use = 'route' }}]\n\
+             backend = [{{ use = 'catch-up' }}]"
+        )
+    };
+    let hint = "/* create_new_connection=1 */";
+    let proxy = account.setup().append(&chain(false)).start()?;
+    for (text, connections) in [("SELECT 1", 1), (&*format!("{hint} SELECT 1"), 2), ("SELECT 1", 2)]
+    {
+        let mut client = proxy.connect(&account.login)?;
+        client.must(text)?;
+        assert_eq!(account.connections()?, connections, "{text}");
+        // It has one.
+        client.must(&format!("SELECT 2 {hint}"))?;
+        assert_eq!(account.connections()?, connections, "{text}");
+        client.quit()?;
+        wait_for_idle(&proxy)?;
+    }
+    drop(proxy);
+    wait::until("its connections to end", || Ok((account.connections()? == 0).then_some(())))?;
+    // Sessions that share look for one with each statement.
+    let proxy = account.setup().append(&chain(true)).start()?;
+    let mut client = proxy.connect(&account.login)?;
+    client.must("SET @a = 7")?;
+    for (text, connections) in [("SELECT @a", 1), (&*format!("{hint} SELECT @a"), 2)] {
+        assert_eq!(one(&mut client, text)?.as_deref(), Some("7"));
+        assert_eq!(account.connections()?, connections, "{text}");
+    }
+    client.quit()?;
+    drop(proxy);
+    // An idle one makes way where there may be no more.
+    let setup = account.setup().server("max_connections = 1");
+    let proxy = setup.append(&chain(false)).start()?;
+    for text in ["SELECT 1", &*format!("{hint} SELECT 1")] {
+        let mut client = proxy.connect(&account.login)?;
+        client.must(text)?;
         client.quit()?;
         wait_for_idle(&proxy)?;
     }

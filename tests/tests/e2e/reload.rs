@@ -4,6 +4,7 @@ mod ending;
 mod load;
 mod servers;
 mod sessions;
+mod sysbench;
 mod taking_over;
 mod watching;
 

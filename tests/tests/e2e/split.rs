@@ -125,7 +125,16 @@ fn transactions_are_on_one_server(cluster: &Cluster) -> Result<()> {
     on_one_replica(&mut client, READ)?;
     let refused = client.query(&insert)?;
     ensure!(refused.error().is_some(), "a transaction that only reads has written");
+    // another one that may write ends it, and is where it can
+    client.must("START TRANSACTION READ WRITE")?;
+    on_the_primary(&mut client, READ)?;
+    client.must(&insert)?;
     client.must("COMMIT")?;
+    let count = value(&mut cluster.direct()?, &format!("SELECT COUNT(*) FROM {table}"))?;
+    wait::until("both replicas to show it, outside the old transaction", || {
+        let text = format!("SELECT IF(COUNT(*) = {count}, @@server_id, 0) FROM {table}");
+        Ok(servers(&mut client, &text)?.iter().eq(["2", "3"]).then_some(()))
+    })?;
     client.must("SET SESSION TRANSACTION READ ONLY")?;
     client.must("BEGIN")?;
     on_one_replica(&mut client, READ)?;

@@ -17,7 +17,7 @@ on_both_vendors!(
 );
 
 /// A schema of sysbench's and how to call it.
-struct Bench<'a> {
+pub(crate) struct Bench<'a> {
     program: PathBuf,
     cluster: &'a Cluster,
     schema: Schema,
@@ -27,7 +27,7 @@ struct Bench<'a> {
 
 impl<'a> Bench<'a> {
     /// `None` after a report when sysbench is not installed or load is not wanted.
-    fn new(cluster: &'a Cluster) -> Result<Option<Self>> {
+    pub(crate) fn new(cluster: &'a Cluster) -> Result<Option<Self>> {
         let Some(program) = program::sysbench() else {
             skip::report("sysbench is not installed");
             return Ok(None);
@@ -45,7 +45,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Fills the tables, directly, and keeps a copy: the seed does not determine what is filled in.
-    fn prepare(&self) -> Result<()> {
+    pub(crate) fn prepare(&self) -> Result<()> {
         self.call(&self.cluster.addresses[0], &["prepare"])?;
         self.copy("sbtest", "kept")
     }
@@ -68,7 +68,7 @@ impl<'a> Bench<'a> {
         client.quit()
     }
 
-    fn call(&self, address: &str, arguments: &[&str]) -> Result<String> {
+    pub(crate) fn call(&self, address: &str, arguments: &[&str]) -> Result<String> {
         let (host, port) = address.split_once(':').context("address")?;
         let admin = self.cluster.admin();
         let mut command = Command::new(&self.program);
@@ -166,13 +166,13 @@ fn sixteen_threads_tls(cluster: &Cluster) -> Result<()> {
 }
 
 /// What sysbench counted.
-struct Figures {
-    transactions: u64,
-    reconnects: u64,
+pub(crate) struct Figures {
+    pub(crate) transactions: u64,
+    pub(crate) reconnects: u64,
 }
 
 impl Figures {
-    fn read(report: &str) -> Result<Self> {
+    pub(crate) fn read(report: &str) -> Result<Self> {
         let number = |label: &str| {
             let line = report.lines().find_map(|line| line.trim().strip_prefix(label));
             let first = line.and_then(|line| line.split_whitespace().next());

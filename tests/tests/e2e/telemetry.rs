@@ -1,5 +1,6 @@
 //! What a collector of OpenTelemetry is told.
 
+mod facts;
 mod metrics;
 mod python;
 mod secrets;
@@ -10,16 +11,28 @@ use e2e::{Client, Cluster, Collector, Proxy, Setup};
 
 /// A chain in which rule 7 sends reads to hostgroup 2, where only the second replica is.
 fn with_rule_7(cluster: &Cluster, collector: &Collector, more: &str) -> Result<Proxy> {
+    with_rules(cluster, collector, more, "")
+}
+
+/// The same with settings of `session-commands`; a rule answers PLEASE.
+fn with_rules(
+    cluster: &Cluster,
+    collector: &Collector,
+    more: &str,
+    session_commands: &str,
+) -> Result<Proxy> {
     let replica = cluster.addresses.last().expect("there are several");
     let text = format!(
         "[otlp]\nendpoint = \"{url}\"\nbatch_delay = \"10ms\"\n{more}\n\
          [[server]]\nhostgroup = 2\naddress = \"{replica}\"\nname = \"replica2\"\n\
          [chain.main]\nsession = [\n{{ use = \"parse\" }},\n\
          {{ use = \"rules\", rules = [{{ rule_id = 7, match_digest = \"^SELECT\", \
-         destination_hostgroup = 2, apply = true }}] }},\n\
-         {{ use = \"session-commands\" }},\n{{ use = \"route\" }},\n]\n\
+         destination_hostgroup = 2, apply = true }}, \
+         {{ rule_id = 8, match_pattern = \"^PLEASE\", OK_msg = \"yes\" }}] }},\n\
+         {{ use = \"session-commands\"{comma} {session_commands} }},\n{{ use = \"route\" }},\n]\n\
          backend = [{{ use = \"catch-up\" }}]\n",
         url = collector.url(),
+        comma = if session_commands.is_empty() { "" } else { "," },
     );
     Setup::of(cluster).append(&text).start()
 }
@@ -29,13 +42,8 @@ fn child_of(parent: &str, text: &str) -> String {
     format!("{text} /*traceparent='{parent}'*/")
 }
 
-/// Every port on which the proxy says something, and its log.
-fn all_answers(proxy: &Proxy) -> Result<String> {
-    let mut all = proxy.log();
-    for path in ["/metrics", "/status", "/servers"] {
-        all += &proxy.get(path)?;
-    }
-    Ok(all)
+fn hex(id: &[u8]) -> String {
+    id.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Ends the proxy, so that all has been told.

@@ -9,7 +9,7 @@ use chain::{
     Command, Error, HostgroupId, Result,
     balance::{Holds, by_key, nearest, takes},
     error::code,
-    facts::{Affinity, StickyMode, Target},
+    facts::{Affinity, Near, StickyMode, Target},
 };
 use std::{sync::Arc, time::Duration};
 
@@ -23,6 +23,10 @@ pub(super) struct Decision {
     pub(super) settles: bool,
     /// It reads on a replica, which may lack what it must see.
     pub(super) on_replica: bool,
+    /// It waits for a server that is no further behind.
+    pub(super) near: Option<Near>,
+    /// A transaction that is open there is ended first.
+    pub(super) ends: Option<Target>,
 }
 
 /// What is asked of a server.
@@ -40,7 +44,8 @@ impl Wanted {
 
 impl Decision {
     pub(super) fn fixed(target: &Target, why: &'static str) -> Self {
-        Self { target: target.clone(), why, settles: false, on_replica: false }
+        let (target, near, ends) = (target.clone(), None, None);
+        Self { target, why, settles: false, on_replica: false, near, ends }
     }
 }
 
@@ -56,13 +61,14 @@ impl Route {
         let lag = self.shared.lag(command);
         let wanted = Wanted { lag, each: self.shared.each_command && place == Place::Replica };
         let on_replica = place == Place::Replica;
+        let waits = on_replica && no_replica == NoReplica::Wait;
+        let near = lag.filter(|_| waits).map(Near);
         if let Some(decision) = self.willing(command, pair.replicas, wanted, why)? {
-            return Ok(Decision { on_replica, ..decision });
+            return Ok(Decision { on_replica, near, ..decision });
         }
-        // Nobody waits for a replica to come nearer than its hostgroup asks.
         let group = command.session().topology.hostgroup(pair.replicas);
         let mut servers = group.iter().flat_map(|group| &group.servers);
-        if lag.is_some() && servers.any(|server| takes(server, None)) {
+        if lag.is_some() && !waits && servers.any(|server| takes(server, None)) {
             let why = "no replica is near enough to its primary";
             return self.in_group(command, pair.primary, Wanted::PRIMARY, why);
         }
@@ -73,7 +79,7 @@ impl Route {
             return Ok(decision);
         }
         let decision = self.in_group(command, pair.replicas, wanted, why)?;
-        Ok(Decision { on_replica, ..decision })
+        Ok(Decision { on_replica, near, ..decision })
     }
 
     /// A server of a hostgroup: one that takes work, else the one that is closest to it, for the

@@ -8,8 +8,8 @@ use chain::{
     Chain, Command, Filter, FilterFactory, Hostgroup, HostgroupId, Next, Registry, Reply, Result,
     Server, Session, Stack, Topology, each_session,
     facts::{
-        Affinity, Executed, Fact, Hints, Pin, RuleVerdict, ServedBy, SessionLog, Statement, Target,
-        This, Tied,
+        Affinity, Executed, Fact, Hints, Near, Pin, RuleVerdict, ServedBy, SessionLog, Statement,
+        Target, This, Tied,
     },
     registry::IntoLayer,
     sql::{self, Dialect},
@@ -160,7 +160,8 @@ impl Split {
             let target = command.fact::<Target>().expect("route gives it").clone();
             let own = command.asker() != chain::command::Asker::Client;
             let text = if own { format!(": {}", testing::text(&command)) } else { String::new() };
-            reached.push(format!("{}{text}", target.server.name));
+            let near = command.fact().map(|Near(limit)| format!(" within {limit:?}"));
+            reached.push(format!("{}{text}{}", target.server.name, near.unwrap_or_default()));
             Ok(answer(&command)?.with(ServedBy(target)))
         });
         let chain = chain(&format!(", balance = 'round-robin'{settings}"));

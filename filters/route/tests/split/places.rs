@@ -1,14 +1,18 @@
 //! The table of statements, and what a session's state does to it.
 
-use crate::{Above, Split, given, log, server, session, target};
+use crate::{Above, Split, given, log, server, session, status, target};
 use bytes::Bytes;
 use chain::{
-    Command,
+    Command, Reply,
     facts::{Expected, LogEntry, Pin, SessionLog},
+    testing,
     topology::ServerState,
 };
 use std::{sync::Arc, time::Duration};
-use wire::command::CommandCode;
+use wire::{
+    command::CommandCode,
+    err::{ErrPacket, codes},
+};
 
 #[test]
 fn reads_go_to_the_replicas_in_turn_and_anything_else_to_the_primary() {
@@ -101,6 +105,69 @@ fn a_transaction_is_on_one_server() {
     ] {
         assert_eq!(split.sends(text), there, "{text}");
     }
+}
+
+#[test]
+fn a_transaction_that_may_write_is_not_begun_inside_one_on_a_replica() {
+    let mut split = Split::new("");
+    // Of MySQL, BEGIN says nothing about reading and writing: it goes on as it was.
+    server(&split.session, 1, "r1").standing.set_state(ServerState::OfflineSoft);
+    server(&split.session, 1, "r2").profile.set("8.4.3");
+    for (text, there) in [
+        ("START TRANSACTION READ ONLY", "r2"),
+        ("BEGIN", "r2"),
+        ("START TRANSACTION READ WRITE", "r2: COMMIT p"),
+        ("COMMIT", "p"),
+    ] {
+        assert_eq!(split.sends(text), there, "{text}");
+    }
+    let mut split = Split::new("");
+    for name in ["r1", "r2"] {
+        server(&split.session, 1, name).profile.set("10.11.6-MariaDB");
+    }
+    for (text, there) in [
+        ("START TRANSACTION READ ONLY", "r1"),
+        ("SELECT 1", "r1"),
+        // The replica's is ended first, as the server would have.
+        ("BEGIN", "r1: COMMIT p"),
+        ("DELETE FROM t", "p"),
+        // On the primary there is nothing to leave.
+        ("START TRANSACTION READ ONLY", "p"),
+        ("BEGIN", "p"),
+        ("COMMIT", "p"),
+        ("START TRANSACTION READ ONLY", "r2"),
+        ("START TRANSACTION READ ONLY", "r2"),
+        ("start transaction", "r2: COMMIT p"),
+    ] {
+        assert_eq!(split.sends(text), there, "{text}");
+    }
+}
+
+#[test]
+fn what_is_bound_to_a_replica_begins_there() {
+    let mut split = Split::new("");
+    assert_eq!(split.sends("START TRANSACTION READ ONLY"), "r1");
+    let pin =
+        Pin { target: target(&split.session, 1, "r1"), cause: "a lock", soft: false, again: false };
+    given(Above { pin: Some(pin), log: Some(log(false)), ..Above::default() });
+    assert_eq!(split.sends("START TRANSACTION READ WRITE"), "r1");
+}
+
+#[test]
+fn a_replica_that_cannot_end_its_transaction_says_so() {
+    let mut split = Split::of("", |command| {
+        Ok(match testing::text(command) {
+            text if text == "COMMIT" => {
+                Reply::err(command, &ErrPacket::new(codes::ER_UNKNOWN_STMT_HANDLER, "no"))
+            }
+            _ => Reply::ok(command, status(command)),
+        })
+    });
+    split.sends("START TRANSACTION READ ONLY");
+    split.log.take();
+    let answer = split.client.query("START TRANSACTION READ WRITE").unwrap();
+    assert!(answer.end.error.is_some());
+    assert_eq!(split.log.take(), ["r1: COMMIT"]);
 }
 
 #[test]
@@ -325,7 +392,7 @@ fn without_kept_state_the_policy_is_refused() {
         ("balance_each = 'command'", "balance_each \"command\""),
     ] {
         let text = format!("session = [{{ use = 'route', {settings} }}]");
-        let wrong = chain::testing::chain(&text, &crate::registry()).unwrap_err().to_string();
+        let wrong = testing::chain(&text, &crate::registry()).unwrap_err().to_string();
         assert!(wrong.contains(&format!("route: {what} sends the commands")), "{wrong}");
         assert!(wrong.contains("put { use = \"session-commands\" } above it"), "{wrong}");
     }

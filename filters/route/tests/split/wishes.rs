@@ -100,6 +100,32 @@ fn a_hint_says_how_far_behind_a_replica_may_be() {
 }
 
 #[test]
+fn where_reads_wait_for_a_replica_they_wait_for_one_that_is_near() {
+    let mut split = Split::new(", no_replica = 'wait', max_lag = '10s', after_write = 'wait'");
+    for (name, lag) in [("r1", 30), ("r2", 20)] {
+        server(&split.session, 1, name).standing.set_lag(Some(Duration::from_secs(lag)));
+    }
+    for (text, there) in [
+        ("SELECT 1", "r2 within 10s"),
+        ("START TRANSACTION READ ONLY", "r2 within 10s"),
+        ("SELECT 1", "r2"),
+        ("COMMIT", "r2"),
+    ] {
+        assert_eq!(split.sends(text), there, "{text}");
+    }
+    given(hinted(Hints { max_lag: Some(Duration::from_secs(25)), ..Hints::default() }));
+    assert_eq!(split.sends("SELECT 1"), "r2 within 25s");
+    // What any server may do is not worth a wait.
+    given(Above { log: Some(log(true)), ..Above::default() });
+    server(&split.session, 1, "r2").standing.set_state(ServerState::OfflineSoft);
+    assert_eq!(split.sends("SET NAMES utf8mb4"), "p");
+    // Nobody knows which replica will be near, and whether that one has what was written.
+    given(Above { log: Some(log(false)), ..Above::default() });
+    split.sends("DELETE FROM t");
+    assert_eq!(split.sends("SELECT 1"), "p");
+}
+
+#[test]
 fn a_hint_for_a_replica_is_not_followed_to_none() {
     let mut split = Split::new("");
     for name in ["r1", "r2"] {

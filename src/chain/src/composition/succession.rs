@@ -29,6 +29,8 @@ impl Chain {
             given: self.given,
             shares: self.shares,
             identity: older.identity.clone(),
+            bottoms: older.bottoms.clone(),
+            turns: older.turns.clone(),
         }
     }
 
@@ -73,7 +75,7 @@ fn become_these(older: &[Entered], newer: Vec<Entered>) -> Vec<Entered> {
         if !old.layer.can_become(&new.layer) {
             return old.clone();
         }
-        Entered { layer: old.layer.becoming(new.layer), ..new }
+        Entered { layer: old.layer.becoming(new.layer), sum: old.sum.clone(), ..new }
     };
     older.iter().zip(newer).map(becomes).collect()
 }

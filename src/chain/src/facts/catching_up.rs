@@ -14,6 +14,17 @@ pub struct Preamble(pub Vec<Command>);
 #[derive(Clone, Debug)]
 pub struct Answers(pub Vec<Answer>);
 
+/// How far the connection was behind its session: so many entries of the log it lacked. On the first of
+/// the commands that `catch-up` sends for a command. Writer: `catch-up`; reader: the connection, for
+/// traces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lag {
+    /// Entries of the log.
+    pub entries: usize,
+    /// They go in one write with the command that they are for.
+    pub piped: bool,
+}
+
 /// A connection to this server did not come to the session's state: what the next one lacks goes
 /// one by one, so that nothing follows what fails. On the command. Writer: the dispatcher; reader:
 /// `catch-up`.
@@ -34,6 +45,9 @@ pub struct Unprepared {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Primary(pub HostgroupId);
 
+impl Fact for Lag {
+    const NAME: &'static str = "lag";
+}
 impl Fact for Primary {
     const NAME: &'static str = "primary";
 }

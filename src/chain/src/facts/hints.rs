@@ -31,9 +31,11 @@ pub struct Hints {
     pub cache_ttl: Option<Duration>,
     /// `mirror`: send a copy there and drop its reply. Reader: the dispatcher.
     pub mirror: Option<HostgroupId>,
-    /// `create_new_connection`: a connection that nobody has used. Reader: the dispatcher.
+    /// `create_new_connection`: where it needs a connection, a new one and none from the pool.
+    /// Reader: the dispatcher.
     pub new_connection: bool,
-    /// `traceparent`, as W3C's Trace Context says. Reader: tracing.
+    /// `traceparent`, see [`TraceParent`](crate::trace_parent::TraceParent). For filters of one's
+    /// own: the proxy's tracing begins before any filter, and reads the statement by itself.
     pub traceparent: Option<Arc<str>>,
     /// `tracestate`, beside it.
     pub tracestate: Option<Arc<str>>,

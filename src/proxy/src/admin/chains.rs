@@ -2,7 +2,10 @@
 
 use super::Facts;
 use axum::{Json, extract::State};
-use chain::{Part, composition::Filter};
+use chain::{
+    Part,
+    composition::{Filter, Taken},
+};
 use serde::Serialize;
 use serde_json::Value;
 use std::{collections::HashMap, sync::Arc};
@@ -14,6 +17,10 @@ pub(super) struct ChainReport {
     name: Arc<str>,
     /// From the client to the servers.
     filters: Vec<FilterReport>,
+    /// What is taken below the filters of sessions: a connection is found, or opened.
+    dispatch: TimeReport,
+    /// What servers take, with the way to them.
+    servers: TimeReport,
 }
 
 /// One filter of a chain.
@@ -22,7 +29,18 @@ struct FilterReport {
     name: String,
     /// `session`: once for each session; `backend`: once for each connection.
     part: &'static str,
+    /// What it takes on its own, without what is below it.
+    time: TimeReport,
     counters: Vec<CounterReport>,
+}
+
+/// What the commands that are measured have taken at one place in a chain: a few of some sessions.
+#[derive(Serialize, ToSchema)]
+struct TimeReport {
+    /// How many were measured there.
+    commands: u64,
+    /// Until the first bytes of their replies, all together.
+    seconds: f64,
 }
 
 /// What a filter counts, by the values of a label.
@@ -79,6 +97,8 @@ pub(super) fn reports(facts: &Facts) -> Vec<ChainReport> {
     let report = |chain: &chain::Chain| ChainReport {
         name: chain.name().clone(),
         filters: chain.filters().map(|filter| FilterReport::of(chain.name(), &filter)).collect(),
+        dispatch: chain.taken_by_dispatch().into(),
+        servers: chain.taken_by_servers().into(),
     };
     facts.chains().iter().map(report).collect()
 }
@@ -101,7 +121,7 @@ pub(super) fn hits(facts: &Facts) -> Vec<RuleReport> {
 }
 
 impl FilterReport {
-    fn of(chain: &Arc<str>, Filter { name, part, layer }: &Filter<'_>) -> Self {
+    fn of(chain: &Arc<str>, Filter { name, part, layer, taken }: &Filter<'_>) -> Self {
         let counters = layer.counters().iter().map(|family| CounterReport {
             chain: chain.clone(),
             filter: (*name).to_owned(),
@@ -115,6 +135,13 @@ impl FilterReport {
                 .collect(),
         });
         let part = if *part == Part::Backend { "backend" } else { "session" };
-        Self { name: (*name).to_owned(), part, counters: counters.collect() }
+        let (name, time) = ((*name).to_owned(), (*taken).into());
+        Self { name, part, time, counters: counters.collect() }
+    }
+}
+
+impl From<Taken> for TimeReport {
+    fn from(Taken { commands, time }: Taken) -> Self {
+        Self { commands, seconds: time.as_secs_f64() }
     }
 }

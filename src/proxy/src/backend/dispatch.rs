@@ -2,6 +2,7 @@
 
 mod again;
 mod attach;
+mod near;
 mod open;
 mod propagate;
 pub(super) mod share;
@@ -25,7 +26,7 @@ use chain::{
     command::Asker,
     error::{CatchUpFailed, CatchUpKilled},
     facts::{
-        Affinity, Fact, FastForward, Fresh, Lsn, Orders, Pin as Pinned, ServedBy, SessionLog,
+        Affinity, Fact, FastForward, Fresh, Lsn, Near, Orders, Pin as Pinned, ServedBy, SessionLog,
         Statement, StickyMode, Target, Tied, Unprepared,
     },
     lend::Lend,
@@ -184,6 +185,13 @@ impl Service<Command> for Dispatch {
             if let Some(order) = order.as_ref().filter(|_| command.asker() != Asker::Client) {
                 return Ok(state.propagate_alone(order));
             }
+            let target = match command.fact::<Near>() {
+                // In a box of its own: few commands wait.
+                Some(Near(limit)) if !target.server.standing.takes(Some(*limit)) => {
+                    Box::pin(state.near(target, &command)).await?
+                }
+                _ => target,
+            };
             let target = state.around(target, &command);
             let at = match state.held_for(&target, &command) {
                 Some(at) => state.again(at),

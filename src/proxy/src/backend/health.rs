@@ -39,6 +39,8 @@ pub(crate) struct Health {
     clusters: Vec<Seats>,
     /// Tells those who wait for a server of every change, also of that to another configuration.
     changed: Arc<Notify>,
+    /// Tells those who wait for a server to come nearer of every change and of every lag.
+    measured: Arc<Notify>,
     monitored: bool,
     metrics: Counts,
     /// Another configuration is in use: what is seen is noted there. Locked by whoever notes
@@ -90,6 +92,7 @@ impl Health {
             places: Vec::new(),
             clusters: Vec::new(),
             changed: before.changed.clone(),
+            measured: before.measured.clone(),
             monitored,
             metrics: before.metrics.clone(),
             retired: RwLock::new(false),
@@ -141,6 +144,7 @@ impl Health {
             places: Vec::new(),
             clusters: Vec::new(),
             changed: Arc::default(),
+            measured: Arc::default(),
             monitored: false,
             metrics: metrics.clone(),
             retired: RwLock::new(false),
@@ -155,6 +159,11 @@ impl Health {
     /// Resolves with the next change of any server; looked at before the servers are.
     pub(crate) fn changed(&self) -> Notified<'_> {
         self.changed.notified()
+    }
+
+    /// Resolves with the next change of any server, or when it is known how far one is behind.
+    pub(crate) fn measured(&self) -> Notified<'_> {
+        self.measured.notified()
     }
 
     /// The health of a server, and what its connections are cut by.
@@ -193,6 +202,7 @@ impl Health {
         let transition = record.machine.observe(event, Instant::now());
         if lag != record.machine.lag() {
             record.show(place, &self.metrics);
+            self.measured.notify_waiters();
         }
         let Some(transition) = transition else { return };
         record.show(place, &self.metrics);
@@ -205,6 +215,7 @@ impl Health {
             self.arrange(cluster);
         }
         self.changed.notify_waiters();
+        self.measured.notify_waiters();
         self.wake_in_time(at);
     }
 

@@ -60,6 +60,8 @@ pub(super) struct Want<'a> {
     pub(super) enters: bool,
     /// What the session takes of others; `None` if it shares nothing.
     pub(super) need: Option<Need>,
+    /// It is to be one that nobody has had before.
+    pub(super) unused: bool,
     /// The server is told connection attributes.
     pub(super) told: bool,
 }
@@ -77,6 +79,10 @@ impl Backend {
         let schema = session.schema.as_ref().filter(|_| !enters);
         let key = Key::of(session, account, self, told);
         let attributes = if told { attributes(session) } else { Attributes::default() };
+        if want.unused {
+            let room = self.room(deadline).await?;
+            return self.open(want, (key, attributes), room).await;
+        }
         loop {
             let ticket = match self.take(&key, want, &attributes) {
                 Ok(got) => match self.refresh(got, want, &attributes, schema).await? {
@@ -92,14 +98,26 @@ impl Backend {
                     None => continue,
                 },
             };
-            let source = identity::source(session.peer, session.destination);
-            let opened = connect::open(self, key, account, source, attributes, room);
-            let opened = self.in_time(opened).await;
-            self.met(&opened);
-            let mut link = opened?;
-            self.in_time(link.begin(schema)).await?;
-            return Ok(Got::Clean(Box::new(link)));
+            return self.open(want, (key, attributes), room).await;
         }
+    }
+
+    /// A new connection.
+    async fn open(
+        self: &Arc<Self>,
+        want: &Want<'_>,
+        (key, attributes): (Key, Attributes),
+        room: OwnedSemaphorePermit,
+    ) -> Result<Got, ConnectError> {
+        let Want { session, account, enters, .. } = *want;
+        let schema = session.schema.as_ref().filter(|_| !enters);
+        let source = identity::source(session.peer, session.destination);
+        let opened = connect::open(self, key, account, source, attributes, room);
+        let opened = self.in_time(opened).await;
+        self.met(&opened);
+        let mut link = opened?;
+        self.in_time(link.begin(schema)).await?;
+        Ok(Got::Clean(Box::new(link)))
     }
 
     /// Makes a connection that was idle the session's. `None` if it has gone meanwhile: then there

@@ -1,6 +1,7 @@
 //! What servers do.
 
-use super::{ServerLabels, Shared, StateLabels, latency::Latency};
+use super::{Operations, Place, ServerLabels, Shared, StateLabels, latency::Latency};
+use arc_swap::ArcSwap;
 use chain::Command;
 use prometheus_client::{
     collector::Collector,
@@ -124,10 +125,17 @@ pub(crate) struct ServerMetrics {
 struct Latencies {
     hostgroup: u32,
     server: String,
+    /// Known since it was first reached.
+    place: ArcSwap<Place>,
     kinds: [OnceLock<Latency>; KINDS],
 }
 
 impl ServerMetrics {
+    /// Says which server it is.
+    pub(crate) fn is_at(&self, place: Place) {
+        self.latencies.place.store(Arc::new(place));
+    }
+
     /// Counts an attempt to connect.
     pub(crate) fn connected(&self, well: bool) {
         if well {
@@ -159,20 +167,6 @@ impl Latencies {
             ("kind", kind.to_owned()),
         ]
     }
-}
-
-/// `db.client.operation.duration` of one kind of command on one server.
-pub(crate) struct Operations {
-    pub(crate) attributes: [(&'static str, String); 3],
-    /// All together.
-    pub(crate) seconds: f64,
-    /// One for each of [`Self::BOUNDS`], and one for what took longer.
-    pub(crate) counts: Vec<u64>,
-}
-
-impl Operations {
-    /// In seconds. Source: OpenTelemetry, "Semantic conventions for database client metrics".
-    pub(crate) const BOUNDS: [f64; 9] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0];
 }
 
 #[derive(Default)]
@@ -269,11 +263,10 @@ impl BackendFamilies {
         for server in self.durations.all() {
             for (kind, latency) in server.known() {
                 all.push(Operations {
-                    attributes: [
-                        ("db.system.name", "mysql".to_owned()),
-                        ("server.address", server.server.clone()),
-                        ("towpath.kind", kind.to_owned()),
-                    ],
+                    place: server.place.load_full(),
+                    hostgroup: server.hostgroup,
+                    server: server.server.clone(),
+                    kind,
                     seconds: latency.seconds(),
                     counts: latency.folded(&Operations::BOUNDS),
                 });
@@ -296,7 +289,12 @@ impl Durations {
             return known.clone();
         }
         let kinds = array::from_fn(|_| OnceLock::new());
-        let made = Arc::new(Latencies { hostgroup, server: name.to_owned(), kinds });
+        let made = Arc::new(Latencies {
+            hostgroup,
+            server: name.to_owned(),
+            place: ArcSwap::default(),
+            kinds,
+        });
         all.push(made.clone());
         made
     }

@@ -66,7 +66,6 @@ impl Tracing {
         record.statement.clone_from(&observed.statement);
         record.target = observed.target.cloned();
         record.forwarded = true;
-        record.answered_here = false;
         observed.note(&mut record);
         if decision == Decision::Now || self.is_slow(&record) || record.has_failed() {
             spans::tell(self, &record, parent.as_ref(), None);
@@ -105,6 +104,7 @@ impl Observed<'_> {
             first: self.first,
             ended: self.ended.map(|_| self.over),
             error: self.ended.and_then(|(error, _)| error),
+            lag: None,
         });
     }
 }

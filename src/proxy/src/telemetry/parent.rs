@@ -1,8 +1,11 @@
 //! Of which trace a client says that its command is a part.
 //!
-//! Source: W3C, "Trace Context"; the sqlcommenter specification.
+//! Source: the sqlcommenter specification.
 
-use chain::Command;
+use chain::{
+    Command,
+    trace_parent::{LONGEST, TraceParent},
+};
 use memchr::memmem;
 use opentelemetry::trace::{SpanContext, SpanId, TraceFlags, TraceId, TraceState};
 use sql::{Charset, Dialect};
@@ -11,8 +14,6 @@ use wire::{command::attribute, status::Status};
 
 const TRACEPARENT: &[u8] = b"traceparent";
 const TRACESTATE: &[u8] = b"tracestate";
-/// The longest `tracestate` that is passed on, in bytes.
-const LONGEST_STATE: usize = 512;
 
 /// The parent that a command names, from its query attributes or else from its comments. A malformed
 /// one is none.
@@ -76,25 +77,13 @@ fn decoded(text: &[u8]) -> Cow<'_, [u8]> {
     out.into()
 }
 
-/// `VERSION-TRACE-PARENT-FLAGS`. A version to come may have more behind that.
 fn context(parent: &[u8], state: Option<&[u8]>) -> Option<SpanContext> {
-    let text = str::from_utf8(parent).ok().filter(|text| text.len() <= LONGEST_STATE)?;
-    let mut parts = text.splitn(5, '-');
-    let mut part = |length: usize| {
-        let hexadecimal = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-        parts.next().filter(|part| part.len() == length && part.bytes().all(hexadecimal))
-    };
-    let (version, trace, span, flags) = (part(2)?, part(32)?, part(16)?, part(2)?);
-    if version == "ff" || version == "00" && parts.next().is_some() {
-        return None;
-    }
-    let (trace, span) = (TraceId::from_hex(trace).ok()?, SpanId::from_hex(span).ok()?);
-    let sampled = u8::from_str_radix(flags, 16).ok()? & 1 == 1;
+    let TraceParent { trace, span, sampled } = TraceParent::parse(parent)?;
+    let (trace, span) = (TraceId::from(trace), SpanId::from(span));
     let flags = TraceFlags::default().with_sampled(sampled);
-    let state = state.filter(|state| state.len() <= LONGEST_STATE);
+    let state = state.filter(|state| state.len() <= LONGEST);
     let state = state.and_then(|state| str::from_utf8(state).ok()?.parse::<TraceState>().ok());
-    let context = SpanContext::new(trace, span, flags, true, state.unwrap_or_default());
-    context.is_valid().then_some(context)
+    Some(SpanContext::new(trace, span, flags, true, state.unwrap_or_default()))
 }
 
 #[cfg(test)]
@@ -130,13 +119,6 @@ mod tests {
             format!("SELECT 1 /*not_traceparent='{PARENT}'*/"),
             "SELECT 1 /*traceparent='00-0-0-01'*/".to_owned(),
             "SELECT 1 /*traceparent*/".to_owned(),
-            format!("SELECT 1 /*traceparent='{}'*/", PARENT.to_uppercase()),
-            format!("SELECT 1 /*traceparent='{PARENT}-x'*/"),
-            format!(
-                "SELECT 1 /*traceparent='{}'*/",
-                PARENT.replace("b7ad6b7169203331", &"0".repeat(16))
-            ),
-            format!("SELECT 1 /*traceparent='ff{}'*/", &PARENT[2..]),
         ] {
             assert_eq!(found(&text, true), None, "{text}");
         }

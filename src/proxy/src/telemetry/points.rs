@@ -28,7 +28,7 @@ pub(super) fn of_text(text: &str, times: Times) -> Vec<Metric> {
 /// `db.client.operation.duration`, with the buckets that the conventions recommend.
 pub(super) fn of_operations(operations: &[Operations], times: Times) -> Metric {
     let points = operations.iter().map(|one| HistogramDataPoint {
-        attributes: one.attributes.iter().map(|(key, value)| attribute(key, value)).collect(),
+        attributes: of_operation(one),
         start_time_unix_nano: times.start,
         time_unix_nano: times.now,
         count: one.counts.iter().sum(),
@@ -50,9 +50,31 @@ pub(super) fn of_operations(operations: &[Operations], times: Times) -> Metric {
     }
 }
 
+fn of_operation(one: &Operations) -> Vec<KeyValue> {
+    let Operations { place, hostgroup, server, kind, .. } = one;
+    let texts = [
+        ("db.system.name", place.system()),
+        ("server.address", &*place.address),
+        ("towpath.server", server),
+        ("towpath.kind", kind),
+    ];
+    let mut all: Vec<_> = texts.map(|(key, value)| attribute(key, value)).into();
+    all.extend(place.port.map(|port| number("server.port", port.into())));
+    all.push(number("towpath.hostgroup", (*hostgroup).into()));
+    all
+}
+
 fn attribute(key: &str, value: &str) -> KeyValue {
-    let value = AnyValue { value: Some(any_value::Value::StringValue(value.to_owned())) };
-    KeyValue { key: key.to_owned(), value: Some(value), ..KeyValue::default() }
+    with_value(key, any_value::Value::StringValue(value.to_owned()))
+}
+
+fn number(key: &str, value: i64) -> KeyValue {
+    with_value(key, any_value::Value::IntValue(value))
+}
+
+fn with_value(key: &str, value: any_value::Value) -> KeyValue {
+    let value = Some(AnyValue { value: Some(value) });
+    KeyValue { key: key.to_owned(), value, ..KeyValue::default() }
 }
 
 fn metric(family: &Family<'_>, times: Times) -> Option<Metric> {

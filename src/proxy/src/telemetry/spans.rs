@@ -8,7 +8,7 @@ use super::{
     trail::{Ended, Exchange, Record},
 };
 use crate::{backend::connect::Vendor, config::QueryText};
-use chain::{Origin, command::Asker, session::Peer};
+use chain::{Origin, Session, command::Asker, facts::Lag, session::Peer};
 use opentelemetry::{
     Array, Context, KeyValue, Value,
     trace::{
@@ -115,9 +115,9 @@ fn lossy(text: &[u8]) -> String {
     String::from_utf8_lossy(text).into_owned()
 }
 
-/// Entries of one log that one connection lacked.
+/// What one connection lacked of one log, with what that needs.
 fn belong_together(one: &Exchange, other: &Exchange) -> bool {
-    is_catch_up(one) && is_catch_up(other) && one.server == other.server
+    is_catch_up(one) && is_catch_up(other) && one.server == other.server && other.lag.is_none()
 }
 
 fn is_catch_up(exchange: &Exchange) -> bool {
@@ -126,13 +126,14 @@ fn is_catch_up(exchange: &Exchange) -> bool {
 
 /// How many session commands were brought to connections that lacked them.
 fn deferred(record: &Record) -> i64 {
-    let caught_up = record.exchanges.iter().filter(|exchange| is_catch_up(exchange)).count();
-    i64::try_from(caught_up).unwrap_or(i64::MAX)
+    let lags = record.exchanges.iter().filter_map(|exchange| exchange.lag);
+    i64::try_from(lags.map(|lag| lag.entries).sum::<usize>()).unwrap_or(i64::MAX)
 }
 
 fn server_attributes(record: &Record, texts: &Texts) -> Vec<KeyValue> {
     let Record { session, .. } = record;
-    let vendor = record.exchanges.last().map_or(Vendor::MySql, |exchange| exchange.vendor);
+    let vendor = record.exchanges.last().map(|exchange| exchange.vendor);
+    let vendor = vendor.or_else(|| vendor_of(session)).unwrap_or(Vendor::MySql);
     let mut all = common(record, texts, vendor);
     if let Peer::Tcp(address, port) = session.peer {
         all.push(KeyValue::new("client.address", address.to_string()));
@@ -141,7 +142,7 @@ fn server_attributes(record: &Record, texts: &Texts) -> Vec<KeyValue> {
     all.push(KeyValue::new("towpath.session.id", i64::from(session.id)));
     all.push(KeyValue::new("towpath.command", record.code.name()));
     all.push(KeyValue::new("towpath.deferred", deferred(record)));
-    all.push(KeyValue::new("towpath.predicted", is_predicted(record)));
+    all.push(KeyValue::new("towpath.predicted", record.predicted));
     all.push(KeyValue::new("towpath.fast_forward", record.fast_forward || record.forwarded));
     if !record.rules.is_empty() {
         let rules = record.rules.iter().map(|&rule| i64::from(rule)).collect();
@@ -177,10 +178,11 @@ fn server_attributes(record: &Record, texts: &Texts) -> Vec<KeyValue> {
     all
 }
 
-/// No server was asked anything, and there was no error.
-fn is_predicted(record: &Record) -> bool {
-    let answered = matches!(record.ended, Some(Ended::Reply { error: None, .. }));
-    answered && record.answered_here && record.exchanges.is_empty()
+/// Who has made the servers that a session begins at, if one of them has greeted.
+fn vendor_of(session: &Session) -> Option<Vendor> {
+    let hostgroup = session.topology.hostgroup(session.hostgroup)?;
+    let is_mariadb = hostgroup.servers.iter().find_map(|server| server.profile.is_mariadb())?;
+    Some(if is_mariadb { Vendor::MariaDb } else { Vendor::MySql })
 }
 
 /// What spans of both kinds say.
@@ -272,8 +274,13 @@ fn exchange(
     }
     attributes.push(KeyValue::new("towpath.server", first.server.to_string()));
     if is_catch_up(first) {
-        let entries = i64::try_from(exchanges.len()).unwrap_or(i64::MAX);
-        attributes.push(KeyValue::new("towpath.catch_up.entries", entries));
+        let sent = i64::try_from(exchanges.len()).unwrap_or(i64::MAX);
+        attributes.push(KeyValue::new("towpath.catch_up.commands", sent));
+    }
+    if let Some(Lag { entries, piped }) = first.lag {
+        let entries = i64::try_from(entries).unwrap_or(i64::MAX);
+        attributes.push(KeyValue::new("towpath.catch_up.lag", entries));
+        attributes.push(KeyValue::new("towpath.catch_up.piped", piped));
     }
     let lost = last.ended.is_none() && last.code != CommandCode::STMT_CLOSE;
     let status = match last.error {

@@ -5,7 +5,10 @@ use bytes::Bytes;
 use chain::{
     Command, Origin, Reply, Session,
     command::Asker,
-    facts::{Affinity, FastForward, Pin, RuleVerdict, ServedBy, Statement, StickyMode, Target},
+    facts::{
+        Affinity, FastForward, Lag, Pin, Predicted, RuleVerdict, ServedBy, Statement, StickyMode,
+        Target,
+    },
 };
 use smallvec::SmallVec;
 use std::{
@@ -38,8 +41,8 @@ pub(super) struct Record {
     pub(super) fast_forward: bool,
     /// The session had left its chain.
     pub(super) forwarded: bool,
-    /// A filter has answered it, no server.
-    pub(super) answered_here: bool,
+    /// It was answered from memory.
+    pub(super) predicted: bool,
     pub(super) checkouts: Vec<Checkout>,
     pub(super) exchanges: Vec<Exchange>,
     /// Exchanges beyond [`MOST`].
@@ -79,6 +82,8 @@ pub(super) struct Exchange {
     /// The reply's last bytes have come. Until then it was lost, or nobody wanted it any more.
     pub(super) ended: Option<Instant>,
     pub(super) error: Option<u16>,
+    /// Of the connection, where this is the first that it lacked.
+    pub(super) lag: Option<Lag>,
 }
 
 /// Exchanges that are noted one by one. Catching up takes many.
@@ -107,7 +112,7 @@ impl Trail {
             pin: None,
             fast_forward: false,
             forwarded: false,
-            answered_here: true,
+            predicted: false,
             checkouts: Vec::new(),
             exchanges: Vec::new(),
             left_out: 0,
@@ -125,7 +130,6 @@ impl Trail {
     /// Notes what filters have decided about the client's command, which goes to `target`.
     pub(crate) fn dispatched(&self, command: &Command) {
         self.note(|record| {
-            record.answered_here = false;
             record.statement = command.fact::<Statement>().cloned();
             record.target = command.fact::<Target>().cloned();
             record.pin = command.fact::<Pin>().map(|pin| pin.cause);
@@ -156,6 +160,7 @@ impl Trail {
             first: None,
             ended: None,
             error: None,
+            lag: command.fact().copied(),
         };
         let mut at = MOST;
         self.note(|record| {
@@ -209,6 +214,7 @@ impl Record {
         if let Some(ServedBy(target)) = reply.fact() {
             self.target = Some(target.clone());
         }
+        self.predicted = reply.fact::<Predicted>().is_some();
     }
 
     /// How long it took.

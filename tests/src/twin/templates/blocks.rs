@@ -44,6 +44,13 @@ pub const BLOCKS: &[&[&str]] = &[
         "INSERT {n} INTO twin_a.w (v) VALUES ('{s}')",
     ],
     &["SET SESSION TRANSACTION READ ONLY", "START TRANSACTION", "SELECT {r} 1", "COMMIT"],
+    &[
+        "START TRANSACTION READ ONLY",
+        "SELECT {r} 1",
+        "ma:BEGIN",
+        "INSERT {n} INTO twin_a.w (v) VALUES ('{s}')",
+        "COMMIT",
+    ],
     &["START TRANSACTION READ ONLY", "SET @{v} = {i}", "COMMIT", "SELECT {r} @{v}"],
     &["SET @a=1", "SET @b=@a+1", "SET @a=5", "SELECT {r} @a,@b"],
     &["SET NAMES latin1", "SET @{v}='x'", "SET NAMES utf8mb4", "SELECT {r} CHARSET(@{v})"],

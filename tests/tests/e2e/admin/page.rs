@@ -57,6 +57,8 @@ fn it_shows_what_there_is(cluster: &Cluster) -> Result<()> {
         "hostgroup 0",
         cluster.addresses[0].as_str(),
         "session-commands",
+        "µs",
+        "dispatch",
         "transaction",
         "to replicas",
         "SELECT ? AS from_a_replica,?",

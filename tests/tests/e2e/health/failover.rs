@@ -1,11 +1,14 @@
 //! A primary that is killed under load, and a replica that is promoted: what was acknowledged is
 //! there, nothing is sent twice, and only what was under way sees an error.
 
+mod sysbench;
+
 use super::Bed;
 use anyhow::{Context, Result, ensure};
 use e2e::{Client, Cluster, Login, Scale, wait};
 use std::{
     collections::HashSet,
+    fmt,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
@@ -17,6 +20,8 @@ use std::{
 on_both_vendors!(killed_under_load);
 
 const WRITERS: usize = 32;
+const TABLE: &str = "CREATE TABLE app.failover (id INT AUTO_INCREMENT PRIMARY KEY, mark VARCHAR(40), \
+                     n INT DEFAULT 0, KEY (mark))";
 const IDLE: usize = 8;
 
 /// What all writers have seen.
@@ -115,7 +120,7 @@ fn killed_under_load(cluster: &Cluster) -> Result<()> {
         return Ok(());
     }
     let bed = Bed::new(cluster.vendor)?;
-    bed.on(0, &["CREATE TABLE app.failover (id INT AUTO_INCREMENT PRIMARY KEY, mark VARCHAR(40), n INT DEFAULT 0, KEY (mark))"])?;
+    bed.on(0, &[TABLE])?;
     let mut idle = Vec::new();
     for number in 0..IDLE {
         let mut client = bed.connect()?;
@@ -156,39 +161,71 @@ fn killed_under_load(cluster: &Cluster) -> Result<()> {
         ensure!(rows == [[Some(number.to_string()), Some("2".to_owned())]], "{rows:?}");
     }
     bed.servers.start_node(1)?;
-    let marks = |at: usize| -> Result<Vec<String>> {
-        let mut direct =
-            Client::connect(&bed.cluster().addresses[at], &bed.cluster().admin().schema("app"))?;
-        let rows = direct.rows("SELECT mark FROM failover WHERE n = 1")?;
-        Ok(rows.into_iter().flatten().flatten().collect())
-    };
-    let (old, new) = (marks(0)?, marks(1)?);
-    let all: HashSet<_> = old.iter().chain(&new).cloned().collect();
     let acknowledged = seen.acknowledged.lock().expect("no writer panics").clone();
-    let lost: Vec<_> = acknowledged.iter().filter(|mark| !all.contains(*mark)).collect();
-    let doubled =
-        [&old, &new].map(|marks| marks.len() - marks.iter().collect::<HashSet<_>>().len());
-    let twice: Vec<_> = sent_twice(&bed)?;
+    let verdict = Verdict::of(&bed, &acknowledged)?;
     let other = seen.other.lock().expect("no writer panics").clone();
     let (begun, in_flight) = (seen.begun.load(Relaxed), seen.in_flight.load(Relaxed));
     eprintln!(
         "failover of {}: {begun} transactions begun, {} acknowledged ({before} before the kill), \
-         {in_flight} errors of what was under way, {} other errors; {} acknowledged and lost, \
-         {doubled:?} doubled in the tables, {} sent twice; noticed after {noticed:?}, promoted in \
-         {:?}, the first transaction {:?} after that; {IDLE} idle sessions went on",
+         {in_flight} errors of what was under way, {} other errors; {verdict}; noticed after \
+         {noticed:?}, promoted in {:?}, the first transaction {:?} after that; {IDLE} idle sessions \
+         went on",
         bed.vendor,
         acknowledged.len(),
         other.len(),
-        lost.len(),
-        twice.len(),
         promoted - promoting,
         resumed.saturating_duration_since(promoted),
     );
-    ensure!(lost.is_empty(), "acknowledged and lost: {:?}", &lost[..1]);
-    ensure!(doubled == [0, 0] && twice.is_empty(), "twice: {:?}", twice.first());
+    verdict.is_good()?;
     ensure!(other.is_empty(), "errors of what was not under way: {:?}", other.first());
     ensure!(in_flight <= WRITERS * 2, "{in_flight} errors");
     Ok(())
+}
+
+/// What became of the transactions that were acknowledged.
+struct Verdict {
+    /// On neither server.
+    lost: Vec<String>,
+    /// Rows that are twice in a table, of the old primary and of the new one.
+    doubled: [usize; 2],
+    /// Statements that servers were given more than once.
+    twice: Vec<String>,
+}
+
+impl Verdict {
+    fn of(bed: &Bed, acknowledged: &[String]) -> Result<Self> {
+        let marks = |at: usize| -> Result<Vec<String>> {
+            let login = bed.cluster().admin().schema("app");
+            let mut direct = Client::connect(&bed.cluster().addresses[at], &login)?;
+            let rows = direct.rows("SELECT mark FROM failover WHERE n = 1")?;
+            Ok(rows.into_iter().flatten().flatten().collect())
+        };
+        let (old, new) = (marks(0)?, marks(1)?);
+        let all: HashSet<_> = old.iter().chain(&new).collect();
+        let lost = acknowledged.iter().filter(|mark| !all.contains(mark)).cloned().collect();
+        let doubled =
+            [&old, &new].map(|marks| marks.len() - marks.iter().collect::<HashSet<_>>().len());
+        Ok(Self { lost, doubled, twice: sent_twice(bed)? })
+    }
+
+    fn is_good(&self) -> Result<()> {
+        ensure!(self.lost.is_empty(), "acknowledged and lost: {:?}", self.lost.first());
+        let twice = self.twice.first();
+        ensure!(self.doubled == [0, 0] && twice.is_none(), "twice: {self}, {twice:?}");
+        Ok(())
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { lost, doubled, twice } = self;
+        write!(
+            f,
+            "{} acknowledged and lost, {doubled:?} doubled in the tables, {} sent twice",
+            lost.len(),
+            twice.len()
+        )
+    }
 }
 
 /// Marks of COMMITs and INSERTs that servers were given more than once.

@@ -15,7 +15,7 @@ use std::{
 
 on_both_vendors!(no_query_fails_and_nothing_is_left,);
 
-const CHAIN: &str = "[chain.main]\nsession = [\n{ use = \"parse\" },\n{ use = \"rules\", rules = [\n\
+pub(super) const CHAIN: &str = "[chain.main]\nsession = [\n{ use = \"parse\" },\n{ use = \"rules\", rules = [\n\
     { rule_id = 1, match_digest = \"^SELECT @@server_id\", destination_hostgroup = 1, apply = true },\n\
     # more\n] },\n{ use = \"session-commands\" },\n{ use = \"route\" },\n]\n\
     backend = [{ use = \"catch-up\" }]\n";
@@ -52,7 +52,7 @@ fn work(
 }
 
 /// Another file each time: rules, servers, chains, users, certificates.
-fn change(text: &str, turn: usize, replica: &str) -> String {
+pub(super) fn change(text: &str, turn: usize, replica: &str) -> String {
     let mut text = text.to_owned();
     if turn % 2 == 1 {
         let rule =
@@ -69,6 +69,22 @@ fn change(text: &str, turn: usize, replica: &str) -> String {
         _ => {}
     }
     if turn % 3 == 1 { with_user(text) } else { text }
+}
+
+/// A certificate and its key for the listener, written into a folder, and the setting that names them.
+/// Every second time it comes with its authority's.
+pub(super) fn with_certificates(cluster: &Cluster, folder: &Path, turn: usize) -> Result<String> {
+    let (certificate, key) = cluster.certificates.of_server();
+    let (new_certificate, new_key) = (folder.join("cert.pem"), folder.join("key.pem"));
+    let mut chain = fs::read(certificate)?;
+    if turn % 2 == 1 {
+        chain.extend(fs::read(&cluster.certificates.ca)?);
+    }
+    fs::write(&new_certificate, chain)?;
+    fs::copy(key, &new_key)?;
+    Ok(format!(
+        "tls = {{ mode = \"prefer\", certificate = {new_certificate:?}, key = {new_key:?} }}"
+    ))
 }
 
 fn run(
@@ -90,11 +106,9 @@ fn run(
             thread::spawn(move || work(&address, &login, row, &over, &done))
         })
         .collect();
-    let (certificate, key) = cluster.certificates.of_server();
     for turn in 1..=reloads {
         proxy.edit(|_| change(&original, turn, &replica))?;
-        fs::copy(&certificate, folder.join("cert.pem"))?;
-        fs::copy(&key, folder.join("key.pem"))?;
+        with_certificates(cluster, folder, turn)?;
         let answer = proxy.reload().with_context(|| format!("reload {turn}"));
         let before = done.load(Relaxed);
         let waited = wait::until("work between two reloads", || {
@@ -123,14 +137,8 @@ fn run(
 fn no_query_fails_and_nothing_is_left(cluster: &Cluster) -> Result<()> {
     let reloads = if Scale::of_this_run() > Scale::Fast { 100 } else { 10 };
     let schema = cluster.schema()?;
-    let tls = "tls = { mode = \"prefer\", certificate = \"cert.pem\", key = \"key.pem\" }";
     let folder = tempfile::TempDir::with_prefix("towpath-certificates-")?;
-    let (certificate, key) = cluster.certificates.of_server();
-    fs::copy(&certificate, folder.path().join("cert.pem"))?;
-    fs::copy(&key, folder.path().join("key.pem"))?;
-    let at = folder.path().display().to_string();
-    let tls = tls.replace("cert.pem", &format!("{at}/cert.pem"));
-    let tls = tls.replace("key.pem", &format!("{at}/key.pem"));
+    let tls = with_certificates(cluster, folder.path(), 0)?;
     let proxy = Setup::of(cluster).listener(&tls).append(CHAIN).start()?;
     let mut direct = cluster.direct()?;
     let name = &schema.name;

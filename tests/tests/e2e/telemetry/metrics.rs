@@ -67,9 +67,22 @@ fn metrics_are_sent(cluster: &Cluster) -> Result<()> {
         anyhow::bail!("no histogram: {metrics:?}");
     };
     let point = operations.data_points.iter().find(|point| {
-        attribute(&point.attributes, "server.address").as_deref() == Some("replica2")
+        attribute(&point.attributes, "towpath.server").as_deref() == Some("replica2")
     });
     let point = point.with_context(|| format!("{operations:?}"))?;
+    let (host, port) =
+        cluster.addresses.last().and_then(|at| at.split_once(':')).context("a port")?;
+    let system = if cluster.vendor == Vendor::MariaDb { "mariadb" } else { "mysql" };
+    for (key, expected) in [
+        ("db.system.name", system),
+        ("server.address", host),
+        ("server.port", port),
+        ("towpath.hostgroup", "2"),
+        ("towpath.kind", "read"),
+    ] {
+        let found = attribute(&point.attributes, key);
+        ensure!(found.as_deref() == Some(expected), "{key} is {found:?}, not {expected}");
+    }
     ensure!(point.count == 3 && point.bucket_counts.iter().sum::<u64>() == 3, "{point:?}");
     ensure!(point.explicit_bounds == [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0]);
     let Data::Sum(commands) = find(&metrics, "towpath.commands")? else {

@@ -1,6 +1,6 @@
 //! Traces: which commands are told of, and what of them.
 
-use super::{child_of, end, with_rule_7};
+use super::{child_of, end, hex, with_rule_7};
 use anyhow::{Context, Result, ensure};
 use e2e::{Cluster, Collector, Setup, Vendor, otlp::attribute, wait};
 use opentelemetry_proto::tonic::trace::v1::{Span, span::SpanKind, status::StatusCode};
@@ -19,10 +19,6 @@ on_both_vendors!(
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const PARENT: &str = "b7ad6b7169203331";
 const COMMENTS: &str = "[trace]\nparents = [\"attributes\", \"comments\"]";
-
-fn hex(id: &[u8]) -> String {
-    id.iter().map(|byte| format!("{byte:02x}")).collect()
-}
 
 fn has(span: &Span, expected: &[(&str, &str)]) -> Result<()> {
     for (key, value) in expected {
@@ -102,7 +98,7 @@ fn a_command_s_span_says_what_was_done_for_it(cluster: &Cluster) -> Result<()> {
         ensure!(checkout.end_time_unix_nano <= catch_up.start_time_unix_nano);
         ensure!(catch_up.end_time_unix_nano <= execution.start_time_unix_nano);
         has(checkout, &[("towpath.server", "replica2")])?;
-        has(catch_up, &[("towpath.catch_up.entries", "2"), ("towpath.server", "replica2")])?;
+        has(catch_up, &[("towpath.catch_up.lag", "2"), ("towpath.server", "replica2")])?;
         let (host, port) =
             cluster.addresses.last().and_then(|at| at.split_once(':')).context("a port")?;
         has(execution, &common)?;

@@ -30,6 +30,8 @@ function table(id, columns, rows, empty) {
 const chips = (words) => words.map((word) => make("span", { class: "chip" }, word));
 const seconds = (value) => value < 1 ? `${short(value * 1000)} ms` : value < 120 ? `${short(value)} s` : value < 7200 ? `${Math.round(value / 60)} min` : `${short(value / 3600)} h`;
 
+const moment = (value) => value === null ? "–" : value < 1e-3 ? `${short(value * 1e6)} µs` : seconds(value);
+
 /** What has been added to a counter each second, and the time that one took, for each key. */
 function series(pick) {
   const keys = new Map();
@@ -79,15 +81,34 @@ function figures(view, servers) {
   byId("figures").replaceChildren(...shown.map(([name, value]) => make("div", { class: "figure" }, make("b", {}, value), make("span", {}, name))));
 }
 
+/** What one command takes at a place of a chain: over what is kept, or else since the start; null if none was measured. */
+function taken(view, pick) {
+  const [now, first] = [pick(view), pick(kept[0])];
+  const since = first && now.commands > first.commands ? first : { commands: 0, seconds: 0 };
+  return now.commands > 0 ? Math.max(0, now.seconds - since.seconds) / (now.commands - since.commands) : null;
+}
+
 function chains(view) {
-  const shown = view.chains.map(({ name, filters }) => {
+  const shown = view.chains.map(({ name, filters }, number) => {
+    const of = (pick) => taken(view, (one) => one.chains[number]?.name === name ? pick(one.chains[number]) : null);
+    const places = filters.map(({ name: filter, part, counters }, at) => ({
+      name: filter, kind: part, counters, time: of((chain) => chain.filters[at]?.name === filter ? chain.filters[at].time : null),
+      hint: part === "backend" ? "once for each connection" : "once for each session",
+    }));
+    const below = places.findIndex(({ kind }) => kind === "backend");
+    const dispatch = { name: "dispatch", kind: "dispatch", counters: [], time: of((chain) => chain.dispatch), hint: "finds a connection, or opens one" };
+    places.splice(below < 0 ? places.length : below, 0, dispatch);
+    const all = places.reduce((sum, { time }) => sum + (time ?? 0), 0);
     const picture = make("div", { class: "card chain" }, make("h3", {}, name), make("div", { class: "filter end" }, "client"));
-    for (const filter of filters) {
-      const counts = filter.counters.flatMap(({ counts: values, help, label }) => values.filter(({ count }) => count > 0).map(({ value, count }) => [`${label} ${value}`, count, help]));
+    for (const place of places) {
+      const counts = place.counters.flatMap(({ counts: values, help, label }) => values.filter(({ count }) => count > 0).map(({ value, count }) => [`${label} ${value}`, count, help]));
       const list = counts.slice(0, 6).flatMap(([value, count, help]) => [make("dt", { title: help }, value), make("dd", {}, short(count))]);
-      picture.append(make("div", { class: `filter ${filter.part}`, title: filter.part === "backend" ? "once for each connection" : "once for each session" }, filter.name, list.length ? make("dl", {}, ...list) : null));
+      const share = make("i", { class: "share" });
+      share.style.width = `${all > 0 ? (100 * (place.time ?? 0)) / all : 0}%`;
+      picture.append(make("div", { class: `filter ${place.kind}`, title: place.hint }, place.name,
+        make("div", { class: "takes" }, moment(place.time)), share, list.length ? make("dl", {}, ...list) : null));
     }
-    picture.append(make("div", { class: "filter end" }, "server"));
+    picture.append(make("div", { class: "filter end" }, "server", make("div", { class: "takes" }, moment(of((chain) => chain.servers)))));
     return picture;
   });
   byId("chain-list").replaceChildren(...shown);

@@ -265,7 +265,7 @@ impl State {
 }
 
 /// Whether the session stays where it is, come what may.
-fn is_strict(command: &Command) -> bool {
+pub(super) fn is_strict(command: &Command) -> bool {
     command.fact::<Affinity>().is_some_and(|affinity| affinity.mode == StickyMode::Strict)
 }
 

@@ -18,7 +18,7 @@ use crate::{
 use chain::{
     Command, Error, Hostgroup, Result, Server, Session,
     error::code,
-    facts::{Affinity, Fact, FastForward, SessionLog, StickyMode, Target},
+    facts::{Affinity, Fact, FastForward, Hints, SessionLog, StickyMode, Target},
     topology::ServerState,
 };
 use refusal::why;
@@ -86,6 +86,7 @@ impl State {
         let started = Instant::now();
         let (until, room_until) = (started + wanted.patience, started + wanted.budget);
         let need = self.need(command, enters);
+        let unused = command.fact::<Hints>().is_some_and(|hints| hints.new_connection);
         // A session that may be forwarded says COM_CHANGE_USER in the form that its client knows.
         let told = session.capabilities.contains(Capabilities::CONNECT_ATTRS)
             || !self.shared.chain.gives(FastForward::NAME);
@@ -107,6 +108,7 @@ impl State {
                 account,
                 enters,
                 need: need.clone(),
+                unused,
                 told,
                 until: room_until,
             };
@@ -141,6 +143,8 @@ struct Search<'a> {
     enters: bool,
     /// What it takes of other sessions.
     need: Option<Need>,
+    /// It takes none that anybody has had before.
+    unused: bool,
     /// The server is told connection attributes.
     told: bool,
     /// Until when a full server is waited for.
@@ -202,7 +206,8 @@ impl Search<'_> {
             return Attempt::Failed("unknown".into());
         };
         let (session, account, enters) = (self.session, self.account, self.enters);
-        let want = Want { session, account, enters, need: self.need.clone(), told: self.told };
+        let Self { told, unused, .. } = *self;
+        let want = Want { session, account, enters, need: self.need.clone(), told, unused };
         let mut attach = pin!(backend.attach(&want, until));
         let attached = loop {
             let health = self.backends.health();

@@ -9,6 +9,7 @@ use crate::{
     backend::{
         Backend, Backends, Key,
         connect::{self, ConnectError},
+        leash::Leashes,
         link::Link,
         tells_attributes,
     },
@@ -203,7 +204,11 @@ impl Watch {
         // Beyond the server's max_connections: that is for sessions.
         let room = Arc::new(Semaphore::new(1)).acquire_owned().await?;
         let attributes = ours.into_iter().collect();
-        connect::open(&self.backend, key, &self.account, Source::Own, attributes, room).await
+        let open = connect::open(&self.backend, key, &self.account, Source::Own, attributes, room);
+        let mut link = open.await?;
+        // What cuts a server's connections is meant for sessions.
+        link.leash = Arc::<Leashes>::default().tie();
+        Ok(link)
     }
 }
 

@@ -50,6 +50,7 @@ impl Health {
         (0..self.places.len()).for_each(|at| self.wake_in_time(at));
         before.part_with_those_not_in(self);
         self.changed.notify_waiters();
+        self.measured.notify_waiters();
     }
 
     /// The roster of a cluster as it was, for the seats that it has now.

@@ -1,0 +1,117 @@
+//! A command's spans say exactly what has happened to it, and nothing else.
+
+use super::{child_of, end, hex, with_rules};
+use anyhow::{Result, ensure};
+use e2e::{Client, Cluster, Collector, Vendor, otlp::attribute};
+use opentelemetry_proto::tonic::trace::v1::{Span, span::SpanKind};
+
+on_both_vendors!(a_reply_from_memory_and_what_is_deferred_with_it, an_answer_of_a_rule);
+
+const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+const PARENT: &str = "b7ad6b7169203331";
+
+/// What is the proxy's own of a span's attributes, but for what differs each time.
+fn facts(span: &Span) -> Vec<(String, String)> {
+    let ours = span.attributes.iter().map(|attribute| attribute.key.as_str());
+    let ours = ours.filter(|key| key.starts_with("towpath."));
+    let ours = ours.filter(|key| !["towpath.session.id", "towpath.reply.bytes"].contains(key));
+    let mut all: Vec<_> =
+        ours.filter_map(|key| Some((key.to_owned(), attribute(&span.attributes, key)?))).collect();
+    all.sort();
+    all
+}
+
+fn are(span: &Span, expected: &[(&str, &str)]) -> Result<()> {
+    let found = facts(span);
+    let found: Vec<_> = found.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+    ensure!(found == expected, "{found:?}");
+    Ok(())
+}
+
+fn two_session_commands(client: &mut Client) -> Result<()> {
+    client.must("SET @first = 1")?;
+    client.must("SET SESSION sort_buffer_size = 262144").map(drop)
+}
+
+fn a_reply_from_memory_and_what_is_deferred_with_it(cluster: &Cluster) -> Result<()> {
+    let parent = format!("00-{TRACE}-{PARENT}-01");
+    for protocol in ["grpc", "http"] {
+        let collector = Collector::start()?;
+        let settings =
+            format!("protocol = \"{protocol}\"\n[trace]\nratio = 1.0\nparents = [\"comments\"]");
+        let mode = "mode = 'predict', predict.audit_rate = 0";
+        let proxy = with_rules(cluster, &collector, &settings, mode)?;
+        // What is known of them afterwards makes the replies sure.
+        for _ in 0..5 {
+            let mut client = proxy.connect(&cluster.admin())?;
+            two_session_commands(&mut client)?;
+            client.must("SELECT 1")?;
+            client.quit()?;
+        }
+        let mut client = proxy.connect(&cluster.admin())?;
+        two_session_commands(&mut client)?;
+        client.must(&child_of(&parent, "SELECT 2"))?;
+        end(proxy, client)?;
+
+        let mut told = collector.spans();
+        told.retain(|span| span.kind() == SpanKind::Server);
+        told.sort_by_key(|span| span.start_time_unix_nano);
+        let [.., first, second, query] = &told[..] else { anyhow::bail!("{told:?}") };
+        ensure!(hex(&query.trace_id) == TRACE && hex(&query.parent_span_id) == PARENT);
+        for span in [first, second, query] {
+            let system = if cluster.vendor == Vendor::MariaDb { "mariadb" } else { "mysql" };
+            let found = attribute(&span.attributes, "db.system.name");
+            ensure!(found.as_deref() == Some(system), "{found:?}");
+        }
+        for predicted in [first, second] {
+            are(
+                predicted,
+                &[
+                    ("towpath.command", "COM_QUERY"),
+                    ("towpath.deferred", "0"),
+                    ("towpath.fast_forward", "false"),
+                    ("towpath.predicted", "true"),
+                ],
+            )?;
+            ensure!(collector.children(predicted).is_empty(), "no server was asked");
+        }
+        are(
+            query,
+            &[
+                ("towpath.command", "COM_QUERY"),
+                ("towpath.deferred", "2"),
+                ("towpath.fast_forward", "false"),
+                ("towpath.hostgroup", "2"),
+                ("towpath.predicted", "false"),
+                ("towpath.rule_ids", "7"),
+                ("towpath.server", "replica2"),
+            ],
+        )?;
+        let children = collector.children(query);
+        let catch_up = children.iter().find(|child| child.name == "catch-up");
+        let lag = catch_up.map(facts).unwrap_or_default();
+        let lag = lag.iter().find(|(key, _)| key == "towpath.catch_up.lag");
+        ensure!(lag.is_some_and(|(_, lag)| lag == "2"), "{children:?}");
+    }
+    Ok(())
+}
+
+fn an_answer_of_a_rule(cluster: &Cluster) -> Result<()> {
+    let collector = Collector::start()?;
+    let proxy = with_rules(cluster, &collector, "[trace]\nratio = 1.0", "")?;
+    let mut client = proxy.connect(&cluster.admin())?;
+    client.must("PLEASE")?;
+    end(proxy, client)?;
+    let span = collector.span("the answer", |span| span.kind() == SpanKind::Server)?;
+    are(
+        &span,
+        &[
+            ("towpath.command", "COM_QUERY"),
+            ("towpath.deferred", "0"),
+            ("towpath.fast_forward", "false"),
+            ("towpath.predicted", "false"),
+        ],
+    )?;
+    ensure!(collector.children(&span).is_empty(), "no server was asked");
+    Ok(())
+}
