@@ -59,9 +59,13 @@ fn a_refused_login_leaves_the_session_in_its_chain(cluster: &Cluster) -> Result<
                 Ok(refused.filter(|error| error.to_string().starts_with(&code)))
             })?;
         }
+        // also where nothing has run yet
+        let mut fresh = Client::connect(&proxy.address, &login)?;
         for _ in 0..2 {
-            let refused = client.query("SELECT 'go'")?;
-            ensure!(refused.error_code() == Some(locked), "{:?}", refused.error());
+            for client in [&mut client, &mut fresh] {
+                let refused = client.query("SELECT 'go'")?;
+                ensure!(refused.error_code() == Some(locked), "{:?}", refused.error());
+            }
             ensure!(!is_forwarded(&mut client)? && one(&mut client, "SELECT @mine")? == "7");
         }
         ensure!(switches(&proxy)? == 0);
@@ -70,6 +74,9 @@ fn a_refused_login_leaves_the_session_in_its_chain(cluster: &Cluster) -> Result<
             Ok(client.query("SELECT 'go'")?.error().is_none().then_some(()))
         })?;
         ensure!(is_forwarded(&mut client)?);
+        fresh.must("SELECT 'go'")?;
+        ensure!(is_forwarded(&mut fresh)?);
+        fresh.quit()?;
         client.quit()
     }();
     cluster.direct()?.must(&format!("DROP USER {name}"))?;

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 on_both_vendors!(a_compacted_log_does_the_same);
 
 /// Sessions that are tried.
-const SESSIONS: u64 = 150;
+const SESSIONS: u64 = 40;
 
 /// Variables that say which connection it is, or what it has done.
 const OWN: &[&str] = &[

@@ -32,7 +32,7 @@ impl State {
         }
         let (got, target) = match attached {
             Ok(attached) => attached,
-            Err(error) => return Err(self.unattached(error)),
+            Err(error) => return Err(self.unattached(command, error)),
         };
         self.accepted = true;
         let attached = match got {

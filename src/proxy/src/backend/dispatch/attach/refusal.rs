@@ -2,7 +2,7 @@
 
 use crate::backend::dispatch::State;
 use crate::backend::{Backend, Backends, connect::ConnectError};
-use chain::{Error, Hostgroup, Server, error::code};
+use chain::{Command, Error, Hostgroup, Server, error::code, facts::FastForward};
 use std::time::Duration;
 
 /// Errors of a server that does not let an account in: a wrong password, a locked one, one that has
@@ -11,9 +11,15 @@ const DENIED: [u16; 5] = [1045, 1698, 1862, 3118, 4151];
 
 impl State {
     /// A session whose account no server has ever accepted ends with the server's own words: a
-    /// client of the server's would not have got in either.
-    pub(in crate::backend::dispatch) fn unattached(&mut self, error: Error) -> Error {
-        self.lost |= !self.accepted && DENIED.contains(&error.code());
+    /// client of the server's would not have got in either. But for a switch to fast-forward, which has
+    /// then not happened.
+    pub(in crate::backend::dispatch) fn unattached(
+        &mut self,
+        command: &Command,
+        error: Error,
+    ) -> Error {
+        let switches = command.fact::<FastForward>().is_some();
+        self.lost |= !self.accepted && !switches && DENIED.contains(&error.code());
         error
     }
 }
