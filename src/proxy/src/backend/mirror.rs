@@ -7,6 +7,7 @@
 use super::{
     Backends,
     connection::Connection,
+    identity::attributes,
     pool::{Got, Want},
 };
 use crate::{
@@ -93,8 +94,8 @@ impl Mirrors {
         let backend = chosen.and_then(|server| self.backends.get(&server));
         let backend = backend.ok_or("the hostgroup has no server to choose")?;
         let deadline = Instant::now() + self.settings.load().connect_budget;
-        let (need, told, unused) = (None, true, false);
-        let want = Want { session, account, enters: false, need, told, unused };
+        let (need, told, unused) = (None, attributes(session), false);
+        let want = Want { session, account, enters: false, need, told: Some(&told), unused };
         let got = backend.attach(&want, deadline).await.map_err(|error| error.to_string())?;
         let Got::Clean(link) = got else { return Err("it is another session's".into()) };
         let mut stack = Connection::stack(*link);

@@ -10,7 +10,7 @@ use super::{
     Backend, Key,
     connect::{self, ConnectError},
     dispatch::share::{Need, Parked},
-    identity::{self, attributes},
+    identity,
     link::Link,
     schema::Schema,
     seat::Seat,
@@ -62,8 +62,8 @@ pub(super) struct Want<'a> {
     pub(super) need: Option<Need>,
     /// It is to be one that nobody has had before.
     pub(super) unused: bool,
-    /// The server is told connection attributes.
-    pub(super) told: bool,
+    /// The connection attributes that the server is told; `None` for none.
+    pub(super) told: Option<&'a Attributes>,
 }
 
 impl Backend {
@@ -77,8 +77,8 @@ impl Backend {
     ) -> Result<Got, ConnectError> {
         let Want { session, account, enters, told, .. } = *want;
         let schema = session.schema.as_ref().filter(|_| !enters);
-        let key = Key::of(session, account, self, told);
-        let attributes = if told { attributes(session) } else { Attributes::default() };
+        let key = Key::of(session, account, self, told.is_some());
+        let attributes = told.cloned().unwrap_or_default();
         if want.unused {
             let room = self.room(deadline).await?;
             return self.open(want, (key, attributes), room).await;

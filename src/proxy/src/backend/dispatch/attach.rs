@@ -10,6 +10,7 @@ use crate::{
         Backends,
         connect::ConnectError,
         dispatch::share::Need,
+        identity::attributes,
         pool::{Got, Want},
     },
     config::Account,
@@ -29,7 +30,7 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
-use wire::capability::Capabilities;
+use wire::{attributes::Attributes, capability::Capabilities};
 
 /// Servers that are tried, in that order.
 pub(in crate::backend) type Candidates<'a> = SmallVec<[&'a Arc<Server>; 8]>;
@@ -88,8 +89,9 @@ impl State {
         let need = self.need(command, enters);
         let unused = command.fact::<Hints>().is_some_and(|hints| hints.new_connection);
         // A session that may be forwarded says COM_CHANGE_USER in the form that its client knows.
-        let told = session.capabilities.contains(Capabilities::CONNECT_ATTRS)
+        let tells = session.capabilities.contains(Capabilities::CONNECT_ATTRS)
             || !self.shared.chain.gives(FastForward::NAME);
+        let told = tells.then(|| self.attributes(&session));
         let (backends, account) = (&*self.shared.backends, &self.me.entry.account());
         let mut failures = Vec::new();
         loop {
@@ -109,7 +111,7 @@ impl State {
                 enters,
                 need: need.clone(),
                 unused,
-                told,
+                told: told.as_ref(),
                 until: room_until,
             };
             let candidates = wanted.candidates(&session, health.is_monitored());
@@ -132,6 +134,20 @@ impl State {
             let _ = tokio::time::timeout(settings.connect_retry_delay, changed).await;
         }
     }
+
+    /// What servers are told of the session. One that shares its connections needs it again and
+    /// again.
+    fn attributes(&mut self, session: &Session) -> Attributes {
+        let Some(sharing) = &mut self.sharing else { return attributes(session) };
+        match &sharing.attributes {
+            Some((own, all)) if *own == session.attributes => all.clone(),
+            _ => {
+                let all = attributes(session);
+                sharing.attributes = Some((session.attributes.clone(), all.clone()));
+                all
+            }
+        }
+    }
 }
 
 /// How connections are got for one command.
@@ -145,8 +161,8 @@ struct Search<'a> {
     need: Option<Need>,
     /// It takes none that anybody has had before.
     unused: bool,
-    /// The server is told connection attributes.
-    told: bool,
+    /// The connection attributes that the server is told.
+    told: Option<&'a Attributes>,
     /// Until when a full server is waited for.
     until: Instant,
 }

@@ -31,7 +31,7 @@ use chain::{
 use last::{Values, unknown};
 use pins::Doing;
 use std::sync::{Arc, Weak, atomic::Ordering::Relaxed};
-use wire::command::CommandCode;
+use wire::{attributes::Attributes, command::CommandCode};
 
 /// What a session that shares its connections knows of itself.
 #[derive(Default)]
@@ -45,6 +45,8 @@ pub(super) struct Sharing {
     values: Values,
     /// What others were told to be the reason why it keeps a connection.
     told: Option<&'static str>,
+    /// Its client's connection attributes, and what servers are told with them.
+    pub(super) attributes: Option<(Attributes, Attributes)>,
 }
 
 /// What is known of a connection that is shared.
