@@ -146,7 +146,7 @@ case $CMD in
 up)
   new=0
   if [ ! -f "$DIR/ready" ]; then
-    new=1; rm -rf "$DIR"/n[123]; for n in $NODES; do mkdir -p "$DIR/n$n"; done; echo "$BASE_PORT $NODES" > "$DIR/base_port"
+    new=1; rm -rf "$DIR"/n[1-9]; for n in $NODES; do mkdir -p "$DIR/n$n"; done; echo "$BASE_PORT $NODES" > "$DIR/base_port"
     certs & cpid=$!
     for n in $NODES; do conf "$n"; done
     users > "$DIR/users.sql"
@@ -188,7 +188,7 @@ SQL
   say "up: $(echo 'select version()' | sql 1) primary 127.0.0.1:$(port 1), replicas$(for n in $REPLICAS; do printf ' %s' "$(port "$n")"; done); source $DIR/env" ;;
 down) # replicas first: mysqld waits up to 8 s for the dump threads of connected replicas
   for n in $REPLICAS; do halt "$n" & done; wait; halt 1; say down ;;
-destroy) for n in $NODES; do halt "$n" -KILL & done; wait; rm -rf "$DIR"/n[123] "$DIR"/tls "$DIR"/{env,ready,users.sql,base_port}; rmdir "$DIR" 2>/dev/null || true; say destroyed ;;
+destroy) for n in $NODES; do halt "$n" -KILL & done; wait; rm -rf "$DIR"/n[1-9] "$DIR"/tls "$DIR"/{env,ready,users.sql,base_port}; rmdir "$DIR" 2>/dev/null || true; say destroyed ;;
 status) for n in $NODES; do if alive "$n"; then say "node $n pid $(cat "$DIR/n$n/pid") port $(port "$n") read_only=$(echo 'select @@read_only' | sql "$n") gtid=$(echo 'select @@global.gtid_executed' | sql "$n")"; else say "node $n down"; fi; done ;;
 stop-node) halt "$N" ;;
 kill-node) halt "$N" -KILL ;;

@@ -94,7 +94,7 @@ impl Cluster {
             "mysql" => Vendor::MySql,
             other => bail!("{}: KIND={other}", file.display()),
         };
-        let nodes: Vec<String> = (1..=3)
+        let nodes: Vec<String> = (1..=9)
             .map(|node| node.to_string())
             .filter(|node| values.contains_key(&format!("PORT{node}")))
             .collect();

@@ -10,6 +10,7 @@ use std::{
     fmt, io,
     net::SocketAddr,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -64,6 +65,9 @@ pub struct Relay {
     shared: Arc<Shared>,
     _runtime: Runtime,
 }
+
+/// After this time connections that have come meanwhile are ended too.
+const AGAIN: Duration = Duration::from_millis(20);
 
 /// What a connection that may still be open writes down.
 type Noted = Arc<Mutex<Passed>>;
@@ -148,12 +152,18 @@ impl Relay {
         self.shared.silence.send_replace(());
     }
 
-    /// Ends all connections; returns when they have ended.
+    /// Ends all connections, those too that come meanwhile; returns when there is none.
     pub fn close_all(&self) {
-        self.shared.ending.send_replace(());
         let (open, changed) = &self.shared.open;
-        let waited = changed.wait_while(lock(open), |open| *open > 0);
-        drop(waited.unwrap_or_else(PoisonError::into_inner));
+        let mut left = lock(open);
+        loop {
+            self.shared.ending.send_replace(());
+            if *left == 0 {
+                return;
+            }
+            let waited = changed.wait_timeout(left, AGAIN);
+            left = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
     }
 }
 

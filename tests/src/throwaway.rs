@@ -57,7 +57,7 @@ impl Throwaway {
         Self::start_in(vendor, folder, None, &settings, "1")
     }
 
-    /// A primary and as many replicas as make `nodes` ("1 2", "1 2 3"). What is committed there
+    /// A primary and as many replicas as make `nodes` ("1 2", up to "1 2 3 4"). What is committed there
     /// survives a SIGKILL; all of them log to one file.
     pub fn start_cluster(vendor: Vendor, nodes: &'static str) -> Result<Self> {
         let folder = TempDir::with_prefix("towpath-srv-")?;
@@ -216,16 +216,16 @@ impl Script {
     }
 }
 
-/// Three ports in a row that are this test's for as long as they are held: bound on an address that no
+/// Four ports in a row that are this test's for as long as they are held: bound on an address that no
 /// server uses, so that other processes see them as taken before the servers have begun to listen.
 fn free_ports() -> Result<(u32, Vec<TcpListener>)> {
     static ASKED: AtomicU32 = AtomicU32::new(0);
     const PORTS: u32 = 3000;
-    let begin = std::process::id() * 7 + ASKED.fetch_add(1, Ordering::Relaxed) * 3;
+    let begin = std::process::id() * 7 + ASKED.fetch_add(1, Ordering::Relaxed) * 4;
     for n in 0..PORTS {
         let port = u16::try_from(25_000 + (begin + n) % PORTS)?;
         let bound = |host: [u8; 4]| -> std::io::Result<Vec<_>> {
-            (port..port + 3).map(|port| TcpListener::bind((IpAddr::from(host), port))).collect()
+            (port..port + 4).map(|port| TcpListener::bind((IpAddr::from(host), port))).collect()
         };
         // In this order: a port that another test holds is not touched where its server is to listen.
         if let Ok(held) = bound([127, 0, 0, 2])

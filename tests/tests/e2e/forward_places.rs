@@ -11,6 +11,7 @@ on_both_vendors!(
     only_the_server_it_is_on_counts,
     a_mirrors_copy_switches_nothing,
     a_change_of_user_without_attributes,
+    a_slow_reader_of_fifty_megabytes,
 );
 
 const SWITCH: &str = "attributes = { switch_to_fast_forward = true }, apply = true";
@@ -162,4 +163,42 @@ fn a_change_of_user_without_attributes(cluster: &Cluster) -> Result<()> {
         client.quit()?;
     }
     Ok(())
+}
+
+const FIFTY: &str = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 50) \
+                     SELECT REPEAT('x', 1000000) FROM n";
+
+/// Asks for the large result, reads nothing, and waits until what is on its way stands still. How
+/// many bytes have gone out.
+fn ask_and_wait(proxy: &Proxy, client: &mut Client) -> Result<u64> {
+    let told = || count(proxy, "towpath_forwarded_bytes_total{direction=\"down\"}");
+    let before = told()?;
+    client.send_command(CommandCode::QUERY, FIFTY.as_bytes())?;
+    let mut last = 0;
+    wait::until("back-pressure", || {
+        let now = told()? - before;
+        let stands = now > 0 && std::mem::replace(&mut last, now) == now;
+        Ok(stands.then_some(now))
+    })
+}
+
+fn a_slow_reader_of_fifty_megabytes(cluster: &Cluster) -> Result<()> {
+    let proxy = with_rules(cluster, &on_go()).start()?;
+    let mut client = proxy.connect(&cluster.admin())?;
+    client.must("SELECT 'go'")?;
+    let thread = one(&mut client, "SELECT CONNECTION_ID()")?;
+    // all of it arrives, whenever it is read
+    let sent = ask_and_wait(&proxy, &mut client)?;
+    ensure!(sent < 50_000_000, "{sent} bytes for one that reads nothing");
+    let rows = client.receive(CommandCode::QUERY)?.rows(client.capabilities)?;
+    let whole =
+        |row: &Vec<Option<String>>| matches!(&row[..], [Some(value)] if value.len() == 1_000_000);
+    ensure!(rows.len() == 50 && rows.iter().all(whole));
+    // and behind a server that has closed what it had sent
+    ask_and_wait(&proxy, &mut client)?;
+    cluster.direct()?.must(&format!("KILL {thread}"))?;
+    ensure!(client.receive(CommandCode::QUERY).is_err(), "half of a result");
+    wait::until("the session to be gone", || {
+        Ok((count(&proxy, "towpath_forwarded_sessions")? == 0).then_some(()))
+    })
 }

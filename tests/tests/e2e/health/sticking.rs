@@ -2,7 +2,7 @@
 
 use super::{error, server_id};
 use anyhow::{Context, Result, ensure};
-use e2e::{Client, Cluster, Proxy, Setup};
+use e2e::{Client, Cluster, Proxy, Setup, Throwaway};
 use wire::CommandCode;
 
 on_both_vendors!(
@@ -20,6 +20,11 @@ session = [
   { use = 'route', hostgroup = 1 },
 ]
 backend = [{ use = 'catch-up' }]";
+
+/// A primary with three replicas.
+fn three_replicas(cluster: &Cluster) -> Result<Throwaway> {
+    Throwaway::start_cluster(cluster.vendor, "1 2 3 4")
+}
 
 /// A session on the replicas, in this mode, and the address of its server.
 fn start(cluster: &Cluster, mode: u8) -> Result<(Proxy, Client, String, String)> {
@@ -43,6 +48,8 @@ fn order(proxy: &Proxy, name: &str, state: &str) -> Result<()> {
 }
 
 fn a_strict_session_has_its_server_or_none(cluster: &Cluster) -> Result<()> {
+    let own = three_replicas(cluster)?;
+    let cluster = &own.cluster;
     let (proxy, mut client, id, name) = start(cluster, 2)?;
     client.must("SET @kept = 5")?;
     order(&proxy, &name, "offline-soft")?;
@@ -57,6 +64,8 @@ fn a_strict_session_has_its_server_or_none(cluster: &Cluster) -> Result<()> {
 }
 
 fn while_alive_means_until_it_is_gone(cluster: &Cluster) -> Result<()> {
+    let own = three_replicas(cluster)?;
+    let cluster = &own.cluster;
     let (proxy, mut client, id, name) = start(cluster, 1)?;
     client.must("SET @kept = 5")?;
     order(&proxy, &name, "offline-soft")?;
@@ -72,8 +81,10 @@ fn while_alive_means_until_it_is_gone(cluster: &Cluster) -> Result<()> {
 }
 
 /// Each server may have one connection. The session has lost its own, and another session takes its
-/// place: the other replica is free all the time.
+/// place: the other replicas are free all the time.
 fn a_full_server_is_waited_for(cluster: &Cluster) -> Result<()> {
+    let own = three_replicas(cluster)?;
+    let cluster = &own.cluster;
     let setup = Setup::of(cluster).server("max_connections = 1").append(CHAIN);
     for mode in [1, 2] {
         let (proxy, mut client, id, name) = begin(&setup, cluster, mode)?;

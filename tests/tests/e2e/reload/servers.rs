@@ -2,7 +2,7 @@
 
 use super::server;
 use anyhow::{Result, ensure};
-use e2e::{Client, Cluster, Proxy, Setup, wait};
+use e2e::{Client, Cluster, Proxy, Setup, Throwaway, wait};
 use std::collections::BTreeSet;
 
 on_both_vendors!(
@@ -102,6 +102,8 @@ fn a_change_of_a_server_keeps_sessions_on_it(cluster: &Cluster) -> Result<()> {
 }
 
 fn sticky_sessions_of_a_server_that_has_left(cluster: &Cluster) -> Result<()> {
+    let own = Throwaway::start_cluster(cluster.vendor, "1 2 3 4")?;
+    let cluster = &own.cluster;
     let proxy = start(cluster)?;
     let mut strict = proxy.connect(&cluster.admin())?;
     let first = server(&mut strict, &format!("/* sticky_backend=2 */ {READ}"))?;
