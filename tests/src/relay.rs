@@ -277,7 +277,7 @@ async fn part(mut stream: TcpStream, how: How) {
             let _ = stream.shutdown().await;
         }
         How::Rst => {
-            let _ = SockRef::from(&stream).set_linger(Some(std::time::Duration::ZERO));
+            let _ = SockRef::from(&stream).set_linger(Some(Duration::ZERO));
         }
     }
 }

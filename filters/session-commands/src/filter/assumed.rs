@@ -13,7 +13,7 @@ use chain::{
 use serde_json::json;
 use sql::{
     Class,
-    session::{Action, session_command},
+    session::{self, Action, session_command},
 };
 use std::sync::{Arc, OnceLock};
 use wire::{
@@ -151,7 +151,9 @@ fn explain_to(explain: &Explain, command: &Command, plan: &Plan, may_be_known: b
         }
         (entries, _) => entries.iter().map(|entry| entry.class).max().unwrap_or_default(),
     };
-    let done = match plan.entries.is_empty() && plan.prepares.is_none() {
+    let is_nowhere_else = plan.entries.is_empty() && plan.prepares.is_none();
+    // Other connections are given a one-shot only in place of one that is lost.
+    let done = match is_nowhere_else || class == session::Class::OneShot {
         true => "executed",
         false => "deferred",
     };
