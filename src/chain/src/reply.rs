@@ -88,9 +88,14 @@ impl Reply {
         Self::new(Body::end(End::default()))
     }
 
-    /// The ERR 1243 for a command about a prepared statement that is not there, as servers put it.
+    /// The ERR 1243 for a command about a prepared statement that is not there, as servers put it:
+    /// MySQL's name one check for all of them, MariaDB's the command.
     pub fn unknown_statement(command: &Command, id: u32) -> Self {
+        let groups = command.session().topology.hostgroups().iter();
+        let mut servers = groups.flat_map(|group| &group.servers);
+        let mariadb = servers.find_map(|server| server.profile.is_mariadb());
         let what = match command.code() {
+            _ if mariadb == Some(false) => "mysql_stmt_precheck",
             CommandCode::STMT_FETCH => "mysqld_stmt_fetch",
             CommandCode::STMT_RESET => "mysqld_stmt_reset",
             _ => "mysqld_stmt_execute",

@@ -200,8 +200,7 @@ async fn run(
         Ok(change) => change,
         Err(refusal) => return decline(client, sequence, &refusal).await,
     };
-    let schema = schema::Asked::by(&command);
-    let closes = asks_to_close(&command);
+    let (schema, closes) = (schema::Asked::by(&command), asks_to_close(&command));
     let mut watch = context.watchers.as_ref().map(|watchers| watchers.watch(&command, started));
     let patience = Patience::of(&context.shared.settings.load());
     let (command, span) = match &traced {

@@ -11,10 +11,12 @@ sysbench.cmdline.options = {
 local function transaction(mark)
    con = con or drv:connect()
    con:query("BEGIN /* " .. mark .. " */")
+   open = true
    con:query("SELECT COUNT(*) FROM failover WHERE mark = '" .. mark .. "'")
    con:query("INSERT INTO failover (mark) VALUES ('" .. mark .. "')")
    con:query("UPDATE failover SET n = n + 1 WHERE mark = '" .. mark .. "'")
    con:query("COMMIT /* " .. mark .. " */")
+   open = false
 end
 
 function thread_init()
@@ -31,8 +33,10 @@ function event()
    end
    turn = turn + 1
    local mark = string.format("w%dt%dx", sysbench.tid, turn)
+   open = false
    local done, why = pcall(transaction, mark)
-   notes:write(done and "done " .. mark or "error " .. tostring(why), "\n")
+   local where = open and "in a transaction: " or "outside: "
+   notes:write(done and "done " .. mark or "error " .. where .. tostring(why), "\n")
    if not done and con then
       pcall(con.disconnect, con)
       con = nil
