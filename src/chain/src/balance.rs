@@ -20,7 +20,8 @@ pub use key::by_key;
 #[serde(rename_all = "kebab-case")]
 pub enum Balance {
     /// The one with the fewest commands under way for its weight; among equals, the one with the
-    /// fewest sessions. Of more than two servers, two are drawn and compared.
+    /// fewest sessions, or where it is for one command the one whose turn it is by its weight. Of
+    /// more than two servers, two are drawn and compared.
     #[default]
     LeastOutstanding,
     /// By lot, each as often as its weight says.
@@ -78,7 +79,8 @@ impl Choice {
     ) -> Option<&'a Arc<Server>> {
         let servers = &group.servers[..];
         let turn = self.turns.next(group.id);
-        if self.balance == Balance::LeastOutstanding && servers.len() > 2 {
+        let draws = self.balance == Balance::LeastOutstanding && holds == Holds::Session;
+        if draws && servers.len() > 2 {
             let (one, other) = two_of(servers);
             if takes(one, max_lag) && takes(other, max_lag) {
                 return Some(less_used(one, other, turn, holds));
@@ -91,6 +93,7 @@ impl Choice {
                 [] => None,
                 [only] => Some(only),
                 [one, other] => Some(less_used(one, other, turn, holds)),
+                _ if holds == Holds::Command => in_turn(&fit, turn),
                 _ => {
                     let (one, other) = two_of(&fit);
                     Some(less_used(one, other, turn, holds))
@@ -124,6 +127,14 @@ fn two_of<T>(servers: &[T]) -> (&T, &T) {
     let second = fastrand::usize(..servers.len() - 1);
     let second = second + usize::from(second >= first);
     (&servers[first.min(second)], &servers[first.max(second)])
+}
+
+/// The one whose turn it is by the weights, unless another, drawn by lot, has less to do.
+fn in_turn<'a>(servers: &[&'a Arc<Server>], turn: u32) -> Option<&'a Arc<Server>> {
+    let one = at_weight(servers, |total| u64::from(turn) % total)?;
+    let other = servers.get(fastrand::usize(..servers.len()))?;
+    let use_of = |server: &Server| weighted(server, server.load.outstanding());
+    Some(if use_of(other) < use_of(one) { other } else { one })
 }
 
 /// Among equals, sessions that come at once take turns, and commands do as the weights say.
