@@ -112,17 +112,18 @@ impl Causal {
     }
 
     /// The GTIDs of all that was written; asks `written_to` if they are not known. `None` if they
-    /// cannot be known.
+    /// cannot be known. `shares`: its connection may be another than the one that wrote.
     pub(crate) async fn gtids(
         &mut self,
         command: &Command,
         written_to: Target,
+        shares: bool,
         next: &mut Next<'_>,
     ) -> Option<Box<str>> {
         if let Written::Gtids(known) = &self.written {
             return Some(known.clone());
         }
-        let gtids = position(command, written_to, next).await?;
+        let gtids = position(command, written_to, shares, next).await?;
         self.written = Written::Gtids(gtids.clone());
         Some(gtids)
     }
@@ -198,10 +199,23 @@ fn domain(gtids: &str) -> Option<&str> {
 }
 
 /// All that a server has committed, or on MariaDB the last that this session has.
-async fn position(command: &Command, at: Target, next: &mut Next<'_>) -> Option<Box<str>> {
+async fn position(
+    command: &Command,
+    at: Target,
+    shares: bool,
+    next: &mut Next<'_>,
+) -> Option<Box<str>> {
     const MARIADB: &str = "SELECT IF(@@last_gtid = '', @@gtid_binlog_pos, @@last_gtid)";
+    // The last of a connection that is shared is some session's.
+    const SHARED: &str = "SELECT @@gtid_binlog_pos";
     const MYSQL: &str = "SELECT @@GLOBAL.gtid_executed";
-    for sql in [MARIADB, MYSQL] {
+    let mariadb = if shares { SHARED } else { MARIADB };
+    let questions = match at.server.profile.is_mariadb() {
+        Some(true) => &[mariadb][..],
+        Some(false) => &[MYSQL],
+        None => &[mariadb, MYSQL],
+    };
+    for sql in questions {
         let (answer, _) = ask(command, sql, at.clone(), next).await.ok()?;
         if answer.end.error.is_none() {
             return value(&answer).filter(|gtids| is_gtids(gtids)).map(Into::into);

@@ -1,10 +1,11 @@
 //! The filter, in one session.
 
 mod anew;
+mod caught_up;
 mod choose;
 
 use crate::{
-    causal::{self, Causal},
+    causal::Causal,
     place::{self, AccessMode, Place},
     settings::{AnswerFrom, NoReplica, Pair, Rule, Shared},
     wish::{self, Wish},
@@ -13,7 +14,7 @@ use chain::{
     Command, Error, Filter, HostgroupId, Next, Reply, Result, Server, Session,
     balance::Balance,
     error::code,
-    facts::{Explain, FastForward, Hints, Near, Pin, Primary, ServedBy, SessionLog, Target},
+    facts::{Explain, FastForward, Hints, Pin, Primary, ServedBy, SessionLog, Target},
     wire::command::CommandCode,
 };
 use choose::{Decision, Wanted};
@@ -194,73 +195,6 @@ impl Route {
             }
             _ => self.on_replica(command, pair, split.no_replica, place, why),
         }
-    }
-
-    /// Whether the read must see something that a replica may lack.
-    fn must_see(&mut self, command: &Command) -> bool {
-        if command.fact::<Explain>().is_some() {
-            return false;
-        }
-        let waits = self.shared.split().is_some_and(|it| it.after_write.asks());
-        command.fact::<Hints>().is_some_and(|hints| hints.min_gtid.is_some())
-            || waits && self.causal.awaited().is_some()
-    }
-
-    /// The same on a replica that has what the read must see, or else on the primary.
-    async fn caught_up(
-        &mut self,
-        command: &Command,
-        decision: Decision,
-        next: &mut Next<'_>,
-    ) -> Result<Decision> {
-        let limit = self.shared.wait;
-        let target = decision.target;
-        if let Some(Near(lag)) = decision.near
-            && !target.server.standing.takes(Some(lag))
-        {
-            // The one that comes near first may not be the one that has it.
-            return self.in_primary(command);
-        }
-        let asked = command.fact::<Hints>().and_then(|hints| hints.min_gtid.as_ref());
-        let mut at = match asked {
-            Some(asked) if causal::is_gtids(asked) => {
-                causal::wait(command, asked, limit, target, next).await
-            }
-            Some(_) => {
-                self.shared.counters.unknown.add_one();
-                Some(target)
-            }
-            None => Some(target),
-        };
-        let waits = self.shared.split().is_some_and(|it| it.after_write.asks());
-        if let (Some(target), Some(written_to)) =
-            (at.clone(), self.causal.awaited().filter(|_| waits))
-            && !self.causal.is_at(target.server.id)
-            // The same server in another hostgroup.
-            && target.server.name != written_to.server.name
-        {
-            at = match self.causal.gtids(command, written_to, next).await {
-                Some(gtids) => causal::wait(command, &gtids, limit, target, next).await,
-                None => None,
-            };
-            if let Some(reached) = &at {
-                self.causal.reached(reached.server.id);
-            }
-        }
-        let counters = &self.shared.counters;
-        if let Some(target) = at {
-            counters.replica.add_one();
-            return Ok(Decision { target, ..decision });
-        }
-        self.in_primary(command)
-    }
-
-    /// On the primary, for what no replica has that will do.
-    fn in_primary(&self, command: &Command) -> Result<Decision> {
-        self.shared.counters.primary.add_one();
-        let pair = self.shared.pair(command.session());
-        let primary = pair.map_or(command.session().hostgroup, |pair| pair.primary);
-        self.in_group(command, primary, Wanted::PRIMARY, "no replica has what it must see")
     }
 
     /// The dispatcher may have taken another server of the hostgroup than the one that was named.

@@ -14,7 +14,7 @@ mod wish;
 use chain::{
     FilterFactory, Layer, Result, each_session,
     facts::{Fact, SessionLog, Target},
-    registry::IntoLayer,
+    registry::{IntoLayer, SHARED},
     settings::{Mistakes, Settings},
 };
 use filter::Route;
@@ -41,19 +41,19 @@ impl FilterFactory for Factory {
     }
 
     fn build(config: Config) -> Result<impl IntoLayer, BoxError> {
-        layer(config, false)
+        layer(config, false, false)
     }
 
     fn build_below(
         config: Config,
         above: &BTreeSet<&'static str>,
     ) -> Result<impl IntoLayer, BoxError> {
-        layer(config, above.contains(SessionLog::NAME))
+        layer(config, above.contains(SessionLog::NAME), above.contains(SHARED))
     }
 }
 
-fn layer(config: Config, keeps_state: bool) -> Result<Layer, BoxError> {
-    let shared = Arc::new(Shared::new(config, keeps_state)?);
+fn layer(config: Config, keeps_state: bool, shares: bool) -> Result<Layer, BoxError> {
+    let shared = Arc::new(Shared::new(config, keeps_state, shares)?);
     let counters = shared.counters.families();
     Ok(Layer::new(each_session(move || Route::new(shared.clone()))).counting(counters))
 }

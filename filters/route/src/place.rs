@@ -108,15 +108,27 @@ pub(crate) fn is_logged(command: &Command) -> bool {
     command.fact::<SessionLog>().is_some_and(|log| log.this.is_some())
 }
 
-/// Of BEGIN and START TRANSACTION: whether the transaction only reads, if that is said. `None` of
-/// anything else.
+/// Of BEGIN and START TRANSACTION, also where more follows in the text: whether the transaction only
+/// reads, if that is said. `None` of anything else.
 pub(crate) fn begins(command: &Command) -> Option<Option<bool>> {
-    match found(command, command.fact::<Statement>()?).class {
+    match found(command, command.fact::<Statement>()?).first {
         Class::Begin { read_only, .. } if command.code() != CommandCode::STMT_PREPARE => {
             Some(read_only)
         }
         _ => None,
     }
+}
+
+/// Whether it is a text that ends the transaction, and goes on behind that.
+pub(crate) fn ends(command: &Command) -> bool {
+    command.fact::<Statement>().is_some_and(|statement| {
+        let found = found(command, statement);
+        let (Class::Commit { chain, release } | Class::Rollback { chain, release }) = found.first
+        else {
+            return false;
+        };
+        found.multi && chain != Some(true) && release != Some(true)
+    })
 }
 
 /// Whether the command may change data, so that later reads of the session must see it.

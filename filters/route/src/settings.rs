@@ -127,6 +127,8 @@ pub(crate) struct Shared {
     pub(crate) each_command: bool,
     /// What a session sets holds on all of its connections.
     pub(crate) keeps_state: bool,
+    /// Sessions share their connections: what one says of its last statement may be another's.
+    pub(crate) shares: bool,
     pub(crate) max_lag: Option<Duration>,
     /// How long a read waits for a replica that lacks what it must see.
     pub(crate) wait: Duration,
@@ -255,7 +257,7 @@ impl Config {
 }
 
 impl Shared {
-    pub(crate) fn new(config: Config, keeps_state: bool) -> Result<Self, BoxError> {
+    pub(crate) fn new(config: Config, keeps_state: bool, shares: bool) -> Result<Self, BoxError> {
         let splits = config.policy == Policy::ReadWriteSplit;
         if !keeps_state && (splits || config.balance_each == Some(Each::Command)) {
             let what =
@@ -297,6 +299,7 @@ impl Shared {
             choice: Choice::new(config.balance),
             each_command,
             keeps_state,
+            shares,
             max_lag: config.max_lag.map(|lag| lag.0),
             wait: timeout,
             counters: Counters::new(),

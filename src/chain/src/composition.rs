@@ -9,7 +9,7 @@ use crate::{
     clocked::{Chooser, Clocked, Sum, Turns},
     counters::Family,
     facts::{Fact, FastForward, SessionLog, Target},
-    registry::{Built, Entry, Part, Want},
+    registry::{Built, Entry, Part, SHARED, Want},
     settings::{Mistake, Mistakes, Settings, suggest},
     timed::Timed,
 };
@@ -77,6 +77,9 @@ impl Chain {
         let shares = settings.flag("multiplex", mistakes).unwrap_or(false);
         let before = mistakes.len();
         let mut builder = Builder::new(registry, mistakes);
+        if shares {
+            builder.known.insert(SHARED);
+        }
         let session = builder.list(settings, "session", Part::Session);
         // A filter with a mistake in it may have been the one.
         if !builder.known.contains(DISPATCH_NEEDS) && builder.mistakes.len() == before {

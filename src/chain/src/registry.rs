@@ -9,6 +9,10 @@ use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
 use tower::{BoxError, Service};
 
+/// Stands among the facts that a filter finds above it where the chain's sessions share their
+/// connections.
+pub const SHARED: &str = "shared connections";
+
 /// A filter the configuration can name.
 pub trait FilterFactory: 'static {
     /// Its name in the configuration, in kebab-case.
@@ -47,7 +51,7 @@ pub trait FilterFactory: 'static {
     fn build(config: Self::Config) -> Result<impl IntoLayer, BoxError>;
 
     /// The same, for a filter that depends on what the filters above it give: the names of their
-    /// facts are in `above`.
+    /// facts are in `above`, and [`SHARED`] where the chain's sessions share their connections.
     fn build_below(
         config: Self::Config,
         above: &BTreeSet<&'static str>,

@@ -20,6 +20,8 @@ pub struct Statement {
     pub verb: Verb,
     /// What the statement does. A text of several statements is a [`Class::Write`].
     pub class: Class,
+    /// What the first statement does, also where others follow it.
+    pub first: Class,
     /// What it asks of a particular connection; of all statements in the text.
     pub needs: Needs,
     /// Whether a second statement follows a `;`.
@@ -44,7 +46,12 @@ pub fn statement(text: &[u8], dialect: Dialect) -> Statement {
     let mut cursor = Cursor::new(Lexer::new(text, dialect));
     let head = head::read(&mut cursor);
     let found = scan(cursor, dialect, head.mode);
-    let class = class(&head, found);
+    let first = first(&head, found);
+    let class = match first {
+        Class::Unknown => Class::Unknown,
+        _ if found.multi => Class::Write,
+        _ => first,
+    };
     let mut needs = found.needs;
     needs.last_used |= head.needs.last_used;
     // EXPLAIN runs nothing, but servers evaluate some functions to plan.
@@ -53,6 +60,7 @@ pub fn statement(text: &[u8], dialect: Dialect) -> Statement {
     Statement {
         verb: head.verb,
         class,
+        first,
         needs,
         multi: found.multi,
         implicit_commit: head.implicit_commit,
@@ -97,12 +105,12 @@ impl Statement {
     }
 }
 
-fn class(head: &Head, found: Findings) -> Class {
+/// Of the first statement, as careful as what follows it asks for.
+fn first(head: &Head, found: Findings) -> Class {
     let careful = match head.class {
-        Class::Unknown => return Class::Unknown,
         Class::Read | Class::SetSession => found.unsafe_read,
         Class::Explain => found.unsafe_read && head.runs,
         _ => false,
     };
-    if found.multi || careful { Class::Write } else { head.class }
+    if careful { Class::Write } else { head.class }
 }

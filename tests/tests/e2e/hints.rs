@@ -10,6 +10,7 @@ on_both_vendors!(
     a_statement_runs_out_of_the_time_that_it_asks_for,
     a_prepared_statement_keeps_its_time,
     a_copy_goes_to_the_mirror,
+    what_is_ignored_is_told_once_without_its_value,
 );
 
 /// A proxy with these settings of the filter.
@@ -127,4 +128,22 @@ fn a_copy_goes_to_the_mirror(cluster: &Cluster) -> Result<()> {
     ensure!(!arrived("'no copy'"));
     client.command(CommandCode::PING, b"").context("the session goes on")?;
     client.quit()
+}
+
+fn what_is_ignored_is_told_once_without_its_value(cluster: &Cluster) -> Result<()> {
+    let proxy = with_hints(cluster, "")?;
+    let mut client = proxy.connect(&cluster.admin())?;
+    for _ in 0..3 {
+        client.must("SELECT 1 /* hostgroup=secret1 sticky_backend=secret2 */")?;
+    }
+    client.quit()?;
+    let counted = "towpath_hints_ignored_total{chain=\"main\",key=\"hostgroup\"} 3";
+    let metrics = proxy.get("/metrics")?;
+    ensure!(metrics.contains(counted), "{metrics}");
+    let log = proxy.log();
+    let lines: Vec<_> = log.lines().filter(|line| line.contains("hints are ignored")).collect();
+    let [line] = lines[..] else { anyhow::bail!("{lines:?}") };
+    ensure!(line.contains("sticky_backend, hostgroup"), "{line}");
+    ensure!(line.contains("session") && !log.contains("secret"), "{line}");
+    Ok(())
 }

@@ -1,10 +1,12 @@
 //! Read-write splitting in front of a primary (`@@server_id` 1) and two read-only replicas (2, 3).
 
+mod asked;
 mod causal;
 mod lag;
 mod order;
 mod shares;
 mod state;
+mod texts;
 mod types;
 
 use anyhow::{Context, Result, ensure};

@@ -1,4 +1,5 @@
-//! A transaction that may write, begun inside one that only reads on a replica.
+//! What leaves a transaction that only reads on a replica: one that may write begins, or the text
+//! ends it and goes on.
 
 use super::{
     Route,
@@ -15,14 +16,16 @@ use chain::{
 
 impl Route {
     /// On the primary, if `command` begins a transaction that may write while one is open on the
-    /// replica `last`: a server would end that one for it, and has nothing of it to lose.
+    /// replica `last`, or ends that one and goes on: a server would end it first, and has nothing of
+    /// it to lose.
     pub(super) fn anew(&mut self, command: &Command, last: &Target) -> Result<Option<Decision>> {
         // Of MySQL, what does not say READ WRITE is read-only like the one before.
         let stays = |read_only| match read_only {
             Some(read_only) => read_only,
             None => last.server.profile.is_mariadb() != Some(true),
         };
-        if command.fact::<Pin>().is_some() || place::begins(command).is_none_or(stays) {
+        let leaves = place::ends(command) || !place::begins(command).is_none_or(stays);
+        if command.fact::<Pin>().is_some() || !leaves {
             return Ok(None);
         }
         let Some(pair) = self.shared.replicas_of(command.session(), last) else { return Ok(None) };
@@ -44,7 +47,10 @@ impl Route {
         if command.fact::<Explain>().is_some() {
             return Ok(None);
         }
-        let (answer, _) = ask(command, "COMMIT", at, next).await?;
+        let (answer, _) = ask(command, ENDS, at, next).await?;
         Ok(answer.end.error.is_some().then(|| answer.into()))
     }
 }
+
+/// Whatever `completion_type` says.
+const ENDS: &str = "COMMIT AND NO CHAIN NO RELEASE";

@@ -8,6 +8,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering::Relaxed},
 };
 use wire::{
+    command::CommandCode,
     err::{ErrPacket, codes},
     packet::put_packet,
     row::encode_text,
@@ -122,6 +123,39 @@ fn servers_that_say_what_was_written_are_not_asked() {
     }
     let sql = format!("SELECT WAIT_FOR_EXECUTED_GTID_SET('{uuid}:1,{uuid}:2', 1)");
     assert_eq!(split.sends("SELECT 1"), format!("r1: {sql} r1"));
+}
+
+/// The client may ask next what its last statement has left, there or on the replica.
+#[test]
+fn preparing_asks_nobody() {
+    let mut split = Split::of(", after_write = 'wait'", mariadb(Arc::default()));
+    let prepare = |split: &mut Split| {
+        let command = Command::new(split.session.clone(), CommandCode::STMT_PREPARE, "SELECT ?");
+        split.client.send(command).unwrap();
+        split.log.take().join(" ")
+    };
+    assert_eq!(prepare(&mut split), "r1");
+    split.sends("DELETE FROM t");
+    assert_eq!(prepare(&mut split), "p", "a replica may lack the table");
+    for there in ["r1", "r2"] {
+        assert!(split.sends("SELECT 1").ends_with(there));
+    }
+    assert_eq!(prepare(&mut split), "r1", "it has all");
+    let hints = Hints { min_gtid: Some("0-1-7".into()), ..Hints::default() };
+    given(Above { hints: Some(hints), ..Above::default() });
+    assert_eq!(prepare(&mut split), "p");
+}
+
+#[test]
+fn a_server_is_asked_in_its_own_words() {
+    let mut split = Split::of(", after_write = 'wait'", mariadb(Arc::default()));
+    for (version, asks) in [("11.4.2-MariaDB", ASKS), ("8.4.3", "p: SELECT @@GLOBAL.gtid_executed")]
+    {
+        server(&split.session, 0, "p").profile.set(version);
+        split.sends("DELETE FROM t");
+        let found = split.sends("SELECT 1");
+        assert!(found.starts_with(&format!("{asks} ")), "{version}: {found}");
+    }
 }
 
 #[test]

@@ -107,6 +107,9 @@ fn a_transaction_is_on_one_server() {
     }
 }
 
+/// What route sends to end a transaction.
+const ENDS: &str = "COMMIT AND NO CHAIN NO RELEASE";
+
 #[test]
 fn a_transaction_that_may_write_is_not_begun_inside_one_on_a_replica() {
     let mut split = Split::new("");
@@ -116,7 +119,7 @@ fn a_transaction_that_may_write_is_not_begun_inside_one_on_a_replica() {
     for (text, there) in [
         ("START TRANSACTION READ ONLY", "r2"),
         ("BEGIN", "r2"),
-        ("START TRANSACTION READ WRITE", "r2: COMMIT p"),
+        ("START TRANSACTION READ WRITE", &format!("r2: {ENDS} p")),
         ("COMMIT", "p"),
     ] {
         assert_eq!(split.sends(text), there, "{text}");
@@ -129,7 +132,7 @@ fn a_transaction_that_may_write_is_not_begun_inside_one_on_a_replica() {
         ("START TRANSACTION READ ONLY", "r1"),
         ("SELECT 1", "r1"),
         // The replica's is ended first, as the server would have.
-        ("BEGIN", "r1: COMMIT p"),
+        ("BEGIN", &format!("r1: {ENDS} p")),
         ("DELETE FROM t", "p"),
         // On the primary there is nothing to leave.
         ("START TRANSACTION READ ONLY", "p"),
@@ -137,8 +140,31 @@ fn a_transaction_that_may_write_is_not_begun_inside_one_on_a_replica() {
         ("COMMIT", "p"),
         ("START TRANSACTION READ ONLY", "r2"),
         ("START TRANSACTION READ ONLY", "r2"),
-        ("start transaction", "r2: COMMIT p"),
+        ("start transaction", &format!("r2: {ENDS} p")),
     ] {
+        assert_eq!(split.sends(text), there, "{text}");
+    }
+}
+
+#[test]
+fn a_text_that_leaves_a_transaction_on_a_replica_runs_on_the_primary() {
+    let moved = format!("r1: {ENDS} p");
+    for (version, text, there) in [
+        ("8.4.3", "START TRANSACTION READ WRITE; DELETE FROM t; COMMIT", &*moved),
+        ("8.4.3", "COMMIT; DELETE FROM t", &*moved),
+        ("8.4.3", "rollback and no chain; DELETE FROM t", &*moved),
+        // Of MySQL, that one only reads as well.
+        ("8.4.3", "BEGIN; DELETE FROM t; COMMIT", "r1"),
+        ("10.11.6-MariaDB", "BEGIN; DELETE FROM t; COMMIT", &*moved),
+        ("10.11.6-MariaDB", "COMMIT; SELECT 1", &*moved),
+        ("10.11.6-MariaDB", "START TRANSACTION READ ONLY; SELECT 1", "r1"),
+        ("10.11.6-MariaDB", "COMMIT AND CHAIN; SELECT 1", "r1"),
+        ("10.11.6-MariaDB", "SELECT 1; DELETE FROM t", "r1"),
+        ("10.11.6-MariaDB", "ROLLBACK TO a; SELECT 1", "r1"),
+    ] {
+        let mut split = Split::new("");
+        server(&split.session, 1, "r1").profile.set(version);
+        assert_eq!(split.sends("START TRANSACTION READ ONLY"), "r1");
         assert_eq!(split.sends(text), there, "{text}");
     }
 }
@@ -157,7 +183,7 @@ fn what_is_bound_to_a_replica_begins_there() {
 fn a_replica_that_cannot_end_its_transaction_says_so() {
     let mut split = Split::of("", |command| {
         Ok(match testing::text(command) {
-            text if text == "COMMIT" => {
+            text if text == ENDS => {
                 Reply::err(command, &ErrPacket::new(codes::ER_UNKNOWN_STMT_HANDLER, "no"))
             }
             _ => Reply::ok(command, status(command)),
@@ -167,7 +193,7 @@ fn a_replica_that_cannot_end_its_transaction_says_so() {
     split.log.take();
     let answer = split.client.query("START TRANSACTION READ WRITE").unwrap();
     assert!(answer.end.error.is_some());
-    assert_eq!(split.log.take(), ["r1: COMMIT"]);
+    assert_eq!(split.log.take(), [format!("r1: {ENDS}")]);
 }
 
 #[test]

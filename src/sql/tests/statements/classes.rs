@@ -15,7 +15,65 @@ fn every_statement_has_its_class() {
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
-    assert!(count >= 250, "only {count} statements");
+    assert!(count >= 500, "only {count} statements");
+}
+
+/// What a client may put around a statement changes nothing: no write becomes a read, and no read a
+/// write.
+#[test]
+fn what_stands_around_a_statement_does_not_hide_it() {
+    let mut count = 0;
+    for (number, _, _, line) in rows().filter(|row| row.2.is_empty()) {
+        // Those that end, or are commented, within the line would not be all in what is around them.
+        if [";", "--", "#", "/*"].iter().any(|part| line.contains(part)) {
+            continue;
+        }
+        let text = bytes(line);
+        let around =
+            |before: &str, behind: &str| [before.as_bytes(), &text, behind.as_bytes()].concat();
+        let mut variants = vec![
+            around("/* hostgroup=1 */ ", ""),
+            around("/*+ NO_ICP(t) */ -- c\n# c\n", " -- FOR UPDATE"),
+            around("/*!40000 ", "*/"),
+            around("/*! ", " */"),
+            text.to_ascii_uppercase(),
+            text.to_ascii_lowercase(),
+        ];
+        let selects = matches!(peek(&text), Verb::Select | Verb::Table);
+        if selects {
+            variants.push(around("(", ")"));
+            variants.push(around("( /*+ a */ (", "))"));
+        }
+        if selects || matches!(peek(&text), Verb::Delete | Verb::Update) {
+            variants.push(around("WITH zz AS (SELECT 1) ", ""));
+            variants.push(around("with recursive zz(a) as (select 1), yy as (table zz) ", ""));
+        }
+        let plain = statement(&text, dialect("")).any_server();
+        count += variants.len();
+        for text in variants {
+            let found = statement(&text, dialect("")).any_server();
+            assert_eq!(found, plain, "line {number}: {}", String::from_utf8_lossy(&text));
+        }
+    }
+    assert!(count >= 2000, "only {count} variants");
+}
+
+#[test]
+fn the_first_of_several_is_known() {
+    let begin = |read_only| Class::Begin { read_only, consistent_snapshot: false };
+    let commit = Class::Commit { chain: None, release: None };
+    for (text, first) in [
+        ("BEGIN; DELETE FROM t", begin(None)),
+        ("START TRANSACTION READ WRITE; DELETE FROM t", begin(Some(false))),
+        ("COMMIT; DELETE FROM t", commit),
+        ("COMMIT", commit),
+        ("SELECT 1; DELETE FROM t", Class::Read),
+        ("SELECT 1; SELECT f(1)", Class::Write),
+        ("SELECT f(1)", Class::Write),
+        ("nonsense; SELECT 1", Class::Unknown),
+    ] {
+        assert_eq!(statement(text.as_bytes(), dialect("")).first, first, "{text}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::{chain, table, value};
 use anyhow::{Result, ensure};
-use e2e::{Client, Cluster, Proxy, Setup, Throwaway, wait};
+use e2e::{Client, Cluster, Proxy, Setup, Throwaway, Vendor, wait};
 
 on_both_vendors!(reads_behind_a_write_and_reads_in_order);
 
@@ -21,6 +21,7 @@ fn reads_behind_a_write_and_reads_in_order(cluster: &Cluster) -> Result<()> {
     let table = table(cluster, &schema.name)?;
     apply(cluster, 3, "STOP")?;
     behind_a_write(cluster, &table)?;
+    behind_what_a_hint_names(cluster, &table)?;
     in_order(cluster, &table)
 }
 
@@ -53,6 +54,32 @@ fn behind_a_write(cluster: &Cluster, table: &str) -> Result<()> {
     }
     ensure!(misses > 0, "node 3 was asked by nobody");
     Ok(())
+}
+
+/// Another session's write, whose GTID the client has been told.
+fn behind_what_a_hint_names(cluster: &Cluster, table: &str) -> Result<()> {
+    let mut writer = cluster.direct()?;
+    writer.must(&format!("INSERT INTO {table} (at) VALUES (4711)"))?;
+    let gtids = match cluster.vendor {
+        Vendor::MariaDb => value(&mut writer, "SELECT @@gtid_binlog_pos")?,
+        Vendor::MySql => value(&mut writer, "SELECT @@GLOBAL.gtid_executed")?.replace('\n', ""),
+    };
+    let filters = chain("replicas = 1, balance = 'round-robin'")
+        .replace("{ use = 'session-commands' }", "{ use = 'hints' }, { use = 'session-commands' }");
+    let proxy = Setup::of(cluster).append(&filters).start()?;
+    let mut client = proxy.connect(&cluster.admin())?;
+    let mut misses = 0;
+    for hint in ["", &format!("/* min_gtid={gtids} */")] {
+        for _ in 0..4 {
+            let read = format!("SELECT {hint} COUNT(*), @@server_id FROM {table} WHERE at = 4711");
+            let found = client.rows(&read)?;
+            let sees = found[0][0].as_deref() == Some("1");
+            ensure!(sees || hint.is_empty(), "{hint}: {found:?}");
+            misses += usize::from(!sees);
+        }
+    }
+    ensure!(misses > 0, "node 3 was asked by nobody");
+    client.quit()
 }
 
 /// Whoever sees the second of two writes must see the first: a session that stays on its replica

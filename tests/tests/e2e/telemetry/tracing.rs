@@ -12,6 +12,7 @@ on_both_vendors!(
     a_share_of_the_commands_is_told,
     slow_and_failed_commands_are_told,
     a_query_attribute_names_the_parent,
+    a_sticky_session_s_mode_is_seen,
     each_filter_s_time_is_seen_at_level_debug,
     an_absent_collector_hinders_nobody,
 );
@@ -215,6 +216,30 @@ fn a_query_attribute_names_the_parent(cluster: &Cluster) -> Result<()> {
         collector.spans().into_iter().filter(|span| is(span, SpanKind::Server)).collect();
     let [span] = &told[..] else { anyhow::bail!("{told:?}") };
     ensure!(hex(&span.trace_id) == TRACE && hex(&span.parent_span_id) == PARENT, "{span:?}");
+    Ok(())
+}
+
+fn a_sticky_session_s_mode_is_seen(cluster: &Cluster) -> Result<()> {
+    let collector = Collector::start()?;
+    let text = format!(
+        "[trace]\nratio = 1.0\n[otlp]\nendpoint = {:?}\nbatch_delay = '10ms'\n[chain.main]\n\
+         session = [{{ use = 'parse' }}, {{ use = 'hints' }}, {{ use = 'sticky' }}, \
+         {{ use = 'route' }}]\n",
+        collector.url()
+    );
+    let proxy = Setup::of(cluster).append(&text).start()?;
+    let mut client = proxy.connect(&cluster.admin())?;
+    let mode = "towpath.sticky.mode";
+    for text in ["DO 1", "/* sticky_backend=2 */ SELECT 1", "SHOW TABLES FROM mysql"] {
+        client.must(text)?;
+    }
+    end(proxy, client)?;
+    for (verb, expected) in [("DO", None), ("SELECT", Some("strict")), ("SHOW", Some("strict"))] {
+        let span = collector
+            .span(verb, |span| is(span, SpanKind::Server) && span.name.starts_with(verb))?;
+        let found = attribute(&span.attributes, mode);
+        ensure!(found.as_deref() == expected, "{verb}: {found:?}");
+    }
     Ok(())
 }
 

@@ -24,6 +24,7 @@ use crate::backend::{
 use crate::session::login::LOGIN;
 use chain::{
     Command, Result,
+    command::Asker,
     facts::Multiplex,
     facts::{Adopted, FastForward, Pin, Renewal, RuleVerdict, SessionLog, Target, Tied},
     topology::InUse,
@@ -209,7 +210,14 @@ impl State {
         }
         let log = command.fact::<SessionLog>();
         let sets = log.is_some_and(|log| log.this.is_some_and(|this| this.statement.is_none()));
-        shared.condition = if sets || enters { None } else { Condition::of(command) };
+        // A filter's own question brings nothing of the session's log along: the connection is left
+        // as it was, unless it was another session's.
+        let aside = log.is_none() && command.asker() != Asker::Client && !enters;
+        if sets || enters {
+            shared.condition = None;
+        } else if !aside || shared.adoption.is_some() {
+            shared.condition = Condition::of(command);
+        }
         shared.unclean |= one.tied.is_some();
         sharing.nowhere = log.is_some_and(|log| log.nowhere);
         sharing.asks |= command.code() == CommandCode::STMT_PREPARE && last::asks(command);
@@ -217,8 +225,9 @@ impl State {
             (sharing.asks, sharing.values) = (false, Values::default());
             shared.insert_id = Some(0);
         }
-        let head = log.map_or(0, |log| log.head());
-        sharing.values.follow(head);
+        if !aside {
+            sharing.values.follow(log.map_or(0, |log| log.head()));
+        }
         shared.pins.doing = Doing::of(command, one.ids.vendor, sets);
         shared.written |= shared.pins.doing.writes;
         // What is in the log runs anywhere, and leaves nothing to ask for.
