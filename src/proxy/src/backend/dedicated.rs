@@ -27,7 +27,7 @@ impl Dedicated {
 
     /// What is given when nothing may go on there any more.
     pub(crate) fn offline(&self) -> Arc<Signal> {
-        self.link.leash.signal()
+        self.link.leash.forwarded()
     }
 
     /// What traces say of it.

@@ -208,8 +208,14 @@ impl Health {
         record.show(place, &self.metrics);
         self.tell(place, &mut record, &transition);
         drop(record);
-        if let Some((_, ServerState::OfflineHard)) = transition.state {
-            place.members.iter().for_each(|member| place.cut(member, "offline-hard"));
+        match transition.state {
+            Some((_, ServerState::OfflineHard)) => {
+                place.members.iter().for_each(|member| place.cut(member, "offline-hard"));
+            }
+            Some((_, ServerState::Shunned)) if self.monitored => {
+                place.members.iter().for_each(|member| place.cut_forwarded(member));
+            }
+            _ => {}
         }
         if let Some((cluster, _)) = place.seat {
             self.arrange(cluster);
@@ -331,7 +337,17 @@ impl Place {
     }
 
     fn cut(&self, member: &Member, why: &str) {
-        let connections = member.leashes.cut();
+        self.are_cut(member, member.leashes.cut(), why);
+    }
+
+    /// Nobody could tell a forwarded session that its server has gone silent: nothing of what it
+    /// says is read.
+    fn cut_forwarded(&self, member: &Member) {
+        let why = "health checks have failed: forwarded sessions";
+        self.are_cut(member, member.leashes.cut_forwarded(), why);
+    }
+
+    fn are_cut(&self, member: &Member, connections: usize, why: &str) {
         let (server, hostgroup) = (&*self.name, member.hostgroup.0);
         if connections > 0 {
             tracing::info!(server, hostgroup, connections, why, "connections are cut");

@@ -17,6 +17,8 @@ pub(crate) struct Leashes(Mutex<Held>);
 struct Held {
     /// Given to those that are there when it is time, and then replaced.
     cut: Arc<Signal>,
+    /// The same, for those of them that are forwarded.
+    forwarded: Arc<Signal>,
     next: u64,
     wakers: HashMap<u64, Arc<AtomicWaker>>,
 }
@@ -44,8 +46,16 @@ impl Leashes {
     pub(crate) fn cut(&self) -> usize {
         let mut held = self.lock();
         std::mem::take(&mut held.cut).give();
+        std::mem::take(&mut held.forwarded).give();
         held.wakers.values().for_each(|waker| waker.wake());
         held.wakers.len()
+    }
+
+    /// Cuts the connections of forwarded sessions. Says how many.
+    pub(crate) fn cut_forwarded(&self) -> usize {
+        let forwarded = std::mem::take(&mut self.lock().forwarded);
+        forwarded.give();
+        Arc::strong_count(&forwarded) - 1
     }
 
     /// Whether there is none.
@@ -65,9 +75,11 @@ impl Leash {
         self.cut.is_given()
     }
 
-    /// What is given when the connection is cut.
-    pub(crate) fn signal(&self) -> Arc<Signal> {
-        self.cut.clone()
+    /// What is given when the connection is cut, now that a session is forwarded on it.
+    pub(crate) fn forwarded(&self) -> Arc<Signal> {
+        let held = self.all.lock();
+        // Looked at under the lock: what is given takes both.
+        if self.is_cut() { self.cut.clone() } else { held.forwarded.clone() }
     }
 
     /// Whether it is cut; if not, the task is woken when it is.
@@ -104,9 +116,23 @@ mod tests {
         assert_eq!(leashes.cut(), 2);
         assert!(waiting.is_woken());
         assert_ready!(waiting.poll());
-        assert!(idle.is_cut() && idle.signal().is_given());
+        assert!(idle.is_cut() && idle.forwarded().is_given());
         let later = leashes.tie();
         assert!(!later.is_cut());
         assert_pending!(task::spawn(later.cut()).poll());
+    }
+
+    #[test]
+    fn forwarded_ones_are_cut_alone_or_with_all() {
+        let leashes = Arc::<Leashes>::default();
+        let (chained, first, second) = (leashes.tie(), leashes.tie(), leashes.tie());
+        let signal = first.forwarded();
+        assert_eq!(leashes.cut_forwarded(), 1);
+        assert!(signal.is_given() && !chained.is_cut());
+        let signal = second.forwarded();
+        assert!(!signal.is_given());
+        assert_eq!(leashes.cut(), 3);
+        assert!(signal.is_given() && chained.is_cut());
+        assert_eq!(leashes.cut_forwarded(), 0);
     }
 }

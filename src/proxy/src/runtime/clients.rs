@@ -208,7 +208,7 @@ async fn untouched(
             return client.turn_away(&ErrPacket::new(code, error.message())).await;
         }
     };
-    let (mut io, offline) = (reached.io, &reached.leash.signal());
+    let (mut io, offline) = (reached.io, &reached.leash.forwarded());
     let metrics = &common.metrics.forwarded;
     metrics.sessions.inc();
     let grace = Grace(settings.grace_close);
