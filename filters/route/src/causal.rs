@@ -63,6 +63,12 @@ struct Seen {
 const LONGEST: usize = 1024;
 
 impl Causal {
+    /// Of a session that has used this server; what it has written there is not known.
+    pub(crate) fn since(used: Target) -> Self {
+        let (written, last) = (Written::Something, Some((used, Instant::now())));
+        Self { written, last, ..Self::default() }
+    }
+
     /// Notes that a write is sent to `target`.
     pub(crate) fn writes(&mut self, target: &Target) {
         self.settle();

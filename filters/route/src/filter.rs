@@ -3,6 +3,7 @@
 mod anew;
 mod caught_up;
 mod choose;
+mod from;
 
 use crate::{
     causal::Causal,
@@ -34,6 +35,8 @@ pub(crate) struct Route {
     last: Option<Target>,
     access: AccessMode,
     causal: Causal,
+    /// What it has written in hostgroups that rules have named by `gtid_from_hostgroup`.
+    from: Vec<(HostgroupId, Causal)>,
 }
 
 impl Filter for Route {
@@ -49,10 +52,14 @@ impl Filter for Route {
             // In a box of its own: it is large, and few reads wait.
             decision = Box::pin(self.caught_up(&command, decision, &mut next)).await?;
         }
+        if let Some(from) = self.lacks(&command, &decision) {
+            decision = Box::pin(self.seen_from(from, &command, decision, &mut next)).await?;
+        }
         let writes = self.shared.watches_writes() && place::writes(&command);
         if writes {
             self.causal.writes(&decision.target);
         }
+        let noted = self.writes_from(&command, &decision.target);
         let measured = self.shared.choice.balance() == Balance::LowestLatency
             && matches!(command.code(), CommandCode::QUERY | CommandCode::STMT_EXECUTE);
         let started = measured.then(Instant::now);
@@ -72,7 +79,11 @@ impl Filter for Route {
             }
             self.served_by(target, decision.settles);
         }
-        Ok(if writes { self.causal.watch(reply) } else { reply })
+        let reply = if writes { self.causal.watch(reply) } else { reply };
+        Ok(match noted {
+            Some(at) => self.from[at].1.watch(reply),
+            None => reply,
+        })
     }
 }
 
@@ -84,6 +95,7 @@ impl Route {
             last: None,
             access: AccessMode::default(),
             causal: Causal::default(),
+            from: Vec::new(),
         }
     }
 

@@ -64,13 +64,21 @@ fn shown(rules: &[Rule]) -> Value {
 fn wants(rules: &[Rule]) -> Vec<Want> {
     let caches: fn(&&Rule) -> bool = |rule| rule.actions.cache.is_some();
     let sticks: fn(&&Rule) -> bool = |rule| rule.actions.sticky == Some(true);
-    [("cache", "cache_ttl", caches), ("sticky", "sticky_conn", sticks)]
-        .into_iter()
-        .filter_map(|(filter, column, orders)| {
-            let what = format!("`{column}` of rule {}", rules.iter().find(orders)?.id);
-            Some(Want { filter, what })
-        })
-        .collect()
+    let switches: fn(&&Rule) -> bool = |rule| rule.actions.switch;
+    let follows: fn(&&Rule) -> bool = |rule| rule.actions.gtid_from.is_some();
+    [
+        ("cache", "cache_ttl", caches),
+        ("sticky", "sticky_conn", sticks),
+        ("fast-forward", "switch_to_fast_forward", switches),
+        // A read that goes elsewhere finds there what its session has set and prepared.
+        ("session-commands", "gtid_from_hostgroup", follows),
+    ]
+    .into_iter()
+    .filter_map(|(filter, column, orders)| {
+        let what = format!("`{column}` of rule {}", rules.iter().find(orders)?.id);
+        Some(Want { filter, what })
+    })
+    .collect()
 }
 
 struct Reader<'a> {

@@ -61,11 +61,13 @@ impl RuleSet {
         let first = seat.next_flag;
         let mut outcome = self.walk(asked, first, seat)?;
         if let Some(flag) = outcome.mirror_flag {
-            let copy = self.walk(asked, flag, seat);
-            let own = copy.and_then(|copy| copy.verdict.hostgroup);
+            let copy = self.walk(asked, flag, seat).unwrap_or_default();
+            let own = copy.verdict.hostgroup;
+            let is_answered = copy.ok.is_some() || copy.error.is_some() || copy.too_long;
             let verdict = &mut outcome.verdict;
             let default = verdict.mirror.or(verdict.hostgroup).unwrap_or(asked.session.hostgroup);
-            verdict.mirror = Some(own.unwrap_or(default));
+            verdict.mirror = (!is_answered).then(|| own.unwrap_or(default));
+            verdict.mirror_text = copy.text.map(Arc::from);
         }
         if let Some(flag) = outcome.next_flag {
             seat.next_flag = flag;

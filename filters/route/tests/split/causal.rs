@@ -26,7 +26,9 @@ fn value(value: &str) -> Reply {
 }
 
 /// Servers of MariaDB's: `late` is the replica that has not applied what was written.
-fn mariadb(late: Arc<AtomicBool>) -> impl FnMut(&Command) -> Result<Reply> + Send + 'static {
+pub(crate) fn mariadb(
+    late: Arc<AtomicBool>,
+) -> impl FnMut(&Command) -> Result<Reply> + Send + 'static {
     move |command| {
         let text = testing::text(command);
         Ok(match &text {
@@ -38,8 +40,8 @@ fn mariadb(late: Arc<AtomicBool>) -> impl FnMut(&Command) -> Result<Reply> + Sen
     }
 }
 
-const ASKS: &str = "p: SELECT IF(@@last_gtid = '', @@gtid_binlog_pos, @@last_gtid)";
-const WAITS: &str = "SELECT MASTER_GTID_WAIT('0-1-7', 1)";
+pub(crate) const ASKS: &str = "p: SELECT IF(@@last_gtid = '', @@gtid_binlog_pos, @@last_gtid)";
+pub(crate) const WAITS: &str = "SELECT MASTER_GTID_WAIT('0-1-7', 1)";
 
 #[test]
 fn without_a_setting_reads_do_not_wait() {

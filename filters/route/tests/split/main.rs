@@ -1,6 +1,7 @@
 //! What read-write splitting promises, without a socket.
 
 mod causal;
+mod from;
 mod places;
 mod wishes;
 

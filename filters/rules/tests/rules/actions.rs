@@ -33,6 +33,7 @@ fn what_others_do_is_in_the_verdict() {
         timeout: Some(Duration::from_millis(1500)),
         retries: Some(2),
         mirror: Some(HostgroupId(2)),
+        mirror_text: None,
         cache: Some(Caching { ttl: Duration::from_millis(500), empty: false }),
         multiplex: Some(Multiplex::IgnoreUserVariables),
         sticky: Some(true),
@@ -195,6 +196,23 @@ fn a_copy_is_sent_where_a_walk_of_its_own_leads() {
         let found = verdict(&rules(mirror));
         assert_eq!(found.mirror, Some(HostgroupId(expected)), "{mirror}");
         assert_eq!((found.hostgroup, found.switch_to_fast_forward), (Some(HostgroupId(1)), false));
+    }
+}
+
+#[test]
+fn a_copy_has_a_text_of_its_own_or_none_is_sent() {
+    let rules = |copied: &str| {
+        format!(
+            "{{ rule_id = 1, mirror_flagOUT = 5 }},
+             {{ rule_id = 2, flagIN = 5, match_pattern = '1', {copied} }}"
+        )
+    };
+    let found = verdict(&rules("replace_pattern = 'other'"));
+    assert_eq!(found.mirror_text.as_deref(), Some(&b"SELECT other"[..]));
+    assert!(found.mirror.is_some());
+    for answered in ["error_msg = 'no'", "OK_msg = 'yes'"] {
+        let found = verdict(&rules(answered));
+        assert_eq!((found.mirror, found.mirror_text), (None, None), "{answered}");
     }
 }
 

@@ -37,12 +37,15 @@ pub(crate) fn registry() -> Registry {
         .with::<rules::Factory>()
         .with_layer("cache", testing::passes)
         .with_layer("sticky", testing::passes)
+        .with_layer("session-commands", testing::passes)
+        .with_layer("fast-forward", testing::passes)
 }
 
 /// The chain of `settings` of the filter, or the mistakes in it.
 pub(crate) fn try_chain(settings: &str) -> Result<Chain, String> {
     let text = format!(
-        "session = [{{ use = 'parse' }},\n{{ use = 'rules',\n{settings}\n}},\n{{ use = 'cache' }}, {{ use = 'sticky' }}]"
+        "session = [{{ use = 'parse' }},\n{{ use = 'rules',\n{settings}\n}},\n{{ use = 'cache' }}, {{ use = 'sticky' }}, \
+         {{ use = 'session-commands' }}, {{ use = 'fast-forward' }}]"
     );
     testing::chain(&text, &registry()).map_err(|mistakes| mistakes.to_string())
 }

@@ -3,7 +3,7 @@
 use super::Fact;
 use crate::topology::HostgroupId;
 use smallvec::SmallVec;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 /// The outcome of all rules that matched: the last word on each thing. On a command only if at
 /// least one did, or fast routing knows its hostgroup. Writer: `rules`.
@@ -23,13 +23,16 @@ pub struct RuleVerdict {
     pub retries: Option<u32>,
     /// Send a copy there and drop its reply. Reader: the dispatcher.
     pub mirror: Option<HostgroupId>,
+    /// The copy's text, where rules have made another one for it. Reader: the dispatcher.
+    pub mirror_text: Option<Arc<[u8]>>,
     /// `cache_ttl`: whether its result may be given from memory. Reader: `cache`.
     pub cache: Option<Caching>,
     /// Whether the connection may go to another session after this command.
     pub multiplex: Option<Multiplex>,
     /// Makes the session sticky, or ends that.
     pub sticky: Option<bool>,
-    /// Read only where the last write of this hostgroup is known.
+    /// `gtid_from_hostgroup`: read only where all is known that the session has written in this one.
+    /// Reader: `route`.
     pub gtid_from: Option<HostgroupId>,
     /// Whether the command belongs in the event log.
     pub log: Option<bool>,

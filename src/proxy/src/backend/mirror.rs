@@ -15,7 +15,7 @@ use crate::{
     metrics::{Metrics, Mirrored},
 };
 use arc_swap::ArcSwap;
-use chain::{Command, Frame, HostgroupId, Outcome, balance::Choice};
+use chain::{Command, Frame, HostgroupId, Outcome, balance::Choice, facts::RuleVerdict};
 use std::{sync::Arc, time::Instant};
 use tokio::sync::Semaphore;
 use tower::{Service, ServiceExt};
@@ -66,7 +66,11 @@ impl Mirrors {
         let (mirrors, account) = (self.clone(), account.clone());
         let mut session = command.session().clone();
         session.update(|view| view.schema = view.current_schema.clone());
-        let copy = command.copy("mirror", session);
+        let mut copy = command.copy("mirror", session);
+        let verdict = command.fact::<RuleVerdict>();
+        if let Some(text) = verdict.and_then(|verdict| verdict.mirror_text.as_ref()) {
+            copy.rewrite_sql(text);
+        }
         tokio::spawn(async move {
             let done = mirrors.run(hostgroup, copy, &account).await;
             drop(permit);

@@ -3,6 +3,7 @@
 use super::{chain, table, value};
 use anyhow::{Result, ensure};
 use e2e::{Client, Cluster, Proxy, Setup, Throwaway, Vendor, wait};
+use std::collections::BTreeSet;
 
 on_both_vendors!(reads_behind_a_write_and_reads_in_order);
 
@@ -22,7 +23,41 @@ fn reads_behind_a_write_and_reads_in_order(cluster: &Cluster) -> Result<()> {
     apply(cluster, 3, "STOP")?;
     behind_a_write(cluster, &table)?;
     behind_what_a_hint_names(cluster, &table)?;
+    as_a_rule_asks(cluster, &table)?;
     in_order(cluster, &table)
+}
+
+/// Rules send reads to the replicas, and say whose writes they must see.
+fn as_a_rule_asks(cluster: &Cluster, table: &str) -> Result<()> {
+    let (mut seen, mut misses) = (BTreeSet::new(), 0);
+    for asks in [false, true] {
+        let from = if asks { "gtid_from_hostgroup = 0, " } else { "" };
+        let chain = format!(
+            "[chain.main]\nsession = [\n{{ use = 'parse' }},\n{{ use = 'rules', rules = [\n\
+             {{ rule_id = 1, match_digest = '^SELECT', {from}destination_hostgroup = 1, apply = true }},\n\
+             ] }},\n{{ use = 'session-commands' }},\n\
+             {{ use = 'route', balance = 'round-robin', balance_each = 'command' }},\n]\n\
+             backend = [{{ use = 'catch-up' }}]\n"
+        );
+        let proxy = Setup::of(cluster).append(&chain).start()?;
+        let mut client = proxy.connect(&cluster.admin())?;
+        for n in 0..6 {
+            let at = 1000 + 100 * u32::from(asks) + n;
+            client.must(&format!("INSERT INTO {table} (at) VALUES ({at})"))?;
+            let read = format!("SELECT COUNT(*), @@server_id FROM {table} WHERE at = {at}");
+            let found = client.rows(&read)?.remove(0);
+            let sees = found[0].as_deref() == Some("1");
+            ensure!(sees || !asks, "{n}: {found:?}");
+            misses += usize::from(!sees);
+            if asks {
+                seen.extend(found[1].clone());
+            }
+        }
+        client.quit()?;
+    }
+    ensure!(misses > 0, "node 3 was asked by nobody");
+    ensure!(seen.contains("2") && !seen.contains("3"), "{seen:?}");
+    Ok(())
 }
 
 /// Node 3 never has what the session has written, node 2 has it soon.
