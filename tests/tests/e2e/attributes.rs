@@ -15,6 +15,7 @@ on_both_vendors!(
     what_a_server_is_told,
     a_connection_used_again_tells_the_next_ones,
     the_server_shows_them,
+    logins_that_the_server_checks,
     odd_ones,
 );
 
@@ -180,6 +181,46 @@ fn the_server_shows_them(cluster: &Cluster) -> Result<()> {
         let mut client = proxy.connect(&login)?;
         assert_eq!(shown(&mut client)?, direct);
         client.quit()?;
+    }
+    Ok(())
+}
+
+/// The client's own and the proxy's, in whichever chain. In one that sessions leave, a client that
+/// has none keeps its form of COM_CHANGE_USER: none are told for it.
+fn logins_that_the_server_checks(cluster: &Cluster) -> Result<()> {
+    let forwarding = "[chain.main]\nsession = [{ use = \"fast-forward\", always = true }]\n";
+    let theirs = [("program_name", "billing"), ("_pid", "17")];
+    let other = [("program_name", "other")];
+    for (chain, forwards) in [("", false), (forwarding, true)] {
+        let recorder = Recorder::before(&cluster.addresses[0])?;
+        let setup = behind(&recorder, cluster).no_users().append(chain);
+        let proxy = setup.listener("login = \"server\"\nhostgroup = 0").start()?;
+        let host = host(&proxy)?;
+        for (own, later) in [(&theirs[..], &other[..]), (&[], &[])] {
+            // One without any does not agree on them either.
+            let with = |login: Login, some: &[(&str, &str)]| match some.is_empty() {
+                true => login,
+                false => login.attributes(some),
+            };
+            let mut client = proxy.connect(&with(cluster.admin(), own))?;
+            client.must("SELECT 1")?;
+            client.change_user(&with(cluster.login("app"), later))?;
+            let rows = client.rows("SELECT CURRENT_USER()")?;
+            assert!(rows[0][0].as_deref().is_some_and(|user| user.starts_with("app")), "{rows:?}");
+            client.quit()?;
+        }
+        let told: Vec<Vec<_>> =
+            recorder.told()?.iter().map(|logins| logins.iter().map(text).collect()).collect();
+        let ours = |theirs: &[(&str, &str)]| with_ours(theirs, &host);
+        let plain = |theirs: &[(&str, &str)]| -> Vec<(String, String)> {
+            theirs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
+        };
+        let expected = match forwards {
+            // The second login of each is the client's own, forwarded as it is.
+            true => [vec![ours(&theirs), plain(&other)], vec![vec![], vec![]]],
+            false => [vec![ours(&theirs), ours(&other)], vec![ours(&[]), ours(&[])]],
+        };
+        assert_eq!(told, expected, "{chain}");
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ on_both_vendors!(tls_and_compression_on_either_hop);
 /// The listener's mode, and whether the client wants TLS.
 const CLIENT_TLS: [(&str, bool); 4] =
     [("disable", false), ("prefer", false), ("prefer", true), ("require", true)];
-const SERVER_TLS: [&str; 3] = ["disable", "prefer", "require"];
+const SERVER_TLS: [&str; 4] = ["disable", "prefer", "require", "verify-identity"];
 
 /// One choice for each hop's TLS, and for each hop's compression, by their places in the lists.
 type Choice = [usize; 4];
@@ -68,12 +68,12 @@ fn choices(sizes: Choice, all: bool) -> Vec<Choice> {
 
 #[test]
 fn each_two_settings_come_together() {
-    let chosen = choices([4, 3, 3, 3], false);
+    let chosen = choices([4, 4, 3, 3], false);
     for (m, n, a, b) in [(0, 1, 3, 2), (0, 2, 1, 1), (1, 3, 2, 0), (2, 3, 2, 2)] {
         assert!(chosen.iter().any(|choice| choice[m] == a && choice[n] == b), "{m}{n}{a}{b}");
     }
-    assert!(chosen.len() < 20, "{}", chosen.len());
-    assert_eq!(choices([4, 3, 3, 3], true).len(), 108);
+    assert!(chosen.len() < 25, "{}", chosen.len());
+    assert_eq!(choices([4, 4, 3, 3], true).len(), 144);
 }
 
 fn tls_and_compression_on_either_hop(cluster: &Cluster) -> Result<()> {
@@ -92,9 +92,13 @@ fn tls_and_compression_on_either_hop(cluster: &Cluster) -> Result<()> {
 
 fn forwards_on(cluster: &Cluster, hops: &Hops) -> Result<()> {
     let Hops { client_tls: (listener, tls), server_tls, client, server } = hops;
+    let ca = match server_tls.starts_with("verify") {
+        true => format!(", ca = {:?}", cluster.certificates.ca),
+        false => String::new(),
+    };
     let proxy = with_rules(cluster, &on_go())
         .listener_tls(listener)
-        .server(&format!("compression = {server:?}\ntls = {{ mode = {server_tls:?} }}"))
+        .server(&format!("compression = {server:?}\ntls = {{ mode = {server_tls:?}{ca} }}"))
         .start()?;
     let login = cluster.admin().with(Capabilities::LOCAL_FILES);
     let login = if *tls { login.tls() } else { login };
