@@ -63,6 +63,11 @@ INSTALL SONAME 'auth_ed25519';
 CREATE USER app_ed@'%' IDENTIFIED VIA ed25519 USING PASSWORD('edpw');
 GRANT ALL ON app.* TO app_ed@'%';
 SQL
+  [ -f "$PLUGINS/auth_parsec.so" ] && cat <<'SQL'
+INSTALL SONAME 'auth_parsec';
+CREATE USER app_parsec@'%' IDENTIFIED VIA parsec USING PASSWORD('parsecpw');
+GRANT ALL ON app.* TO app_parsec@'%';
+SQL
   true
 }
 
@@ -170,7 +175,7 @@ SQL
       echo "KIND=mariadb"; echo "VERSION='$(echo 'select version()' | sql 1)'"
       echo "HOST=127.0.0.1"; for n in $NODES; do echo "PORT$n=$(port "$n")"; echo "SOCKET$n=$DIR/n$n/s.sock"; done
       echo "TLS_CA=$DIR/tls/ca.pem TLS_CERT=$DIR/tls/client-cert.pem TLS_KEY=$DIR/tls/client-key.pem"
-      echo "USERS='admin:adminpw app:apppw app_ro:ropw app_nopw: app_ssl:sslpw app_x509:x509pw app_ed:edpw monitor:monitorpw repl:replpw sbtest:sbtest'"
+      echo "USERS='admin:adminpw app:apppw app_ro:ropw app_nopw: app_ssl:sslpw app_x509:x509pw app_ed:edpw app_parsec:parsecpw monitor:monitorpw repl:replpw sbtest:sbtest'"
     } > "$DIR/env"
     # one write, seen on both replicas, is the proof of readiness
     echo "CREATE TABLE app.cluster_ready(i INT PRIMARY KEY); INSERT INTO app.cluster_ready VALUES(1);" | sql 1

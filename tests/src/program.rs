@@ -72,6 +72,11 @@ pub fn mariadb() -> Option<PathBuf> {
     on_path("mariadb")
 }
 
+/// The same of a MariaDB that has parsec, where it was unpacked.
+pub fn newer_mariadb() -> Option<PathBuf> {
+    Some(cache().join("mariadb-sid/bin/mariadb")).filter(|path| path.exists())
+}
+
 /// The Python that has the drivers.
 pub fn python() -> Option<PathBuf> {
     let given = std::env::var_os("TOWPATH_PYTHON").map(PathBuf::from);

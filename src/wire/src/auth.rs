@@ -31,7 +31,7 @@ pub mod server;
 pub use channel::Channel;
 pub use client::ClientAuth;
 pub use plugin::Plugin;
-pub use proof::certificate_proof;
+pub use proof::{certificate_proof, native_stored};
 pub use relay::RelayAuth;
 pub use rsa::{KeyError, PublicKey, RsaKeyPair};
 pub use scramble::{native_password, sha2_password};

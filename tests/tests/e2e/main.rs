@@ -29,6 +29,7 @@ mod cuts;
 mod denials;
 mod drivers;
 mod events;
+mod extensions;
 mod faults;
 mod forward;
 mod forward_ends;

@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use e2e::{Client, Cluster, Login, Proxy, Setup, cluster, program, skip};
+use std::{path::Path, process::Command};
 
 on_both_vendors!(
     the_listeners_plugin_is_what_lets_in,
@@ -82,9 +83,18 @@ fn a_proxy_logs_in_at_a_proxy(cluster: &Cluster) -> Result<()> {
 
 /// The server with MariaDB's ed25519 plugin, which the cluster does not have.
 pub(crate) fn ed25519_server() -> Result<Option<Cluster>> {
-    let file = cluster::cache().join("mariadb-ed25519/env");
+    server_with("ed25519")
+}
+
+/// The newer MariaDB with parsec.
+pub(crate) fn parsec_server() -> Result<Option<Cluster>> {
+    server_with("parsec")
+}
+
+fn server_with(plugin: &str) -> Result<Option<Cluster>> {
+    let file = cluster::cache().join(format!("mariadb-{plugin}/env"));
     if !file.exists() {
-        skip::report("there is no MariaDB with auth_ed25519; ./tests/run starts it");
+        skip::report(&format!("there is no MariaDB with auth_{plugin}; ./tests/run starts it"));
         return Ok(None);
     }
     Cluster::read(&file).map(Some)
@@ -136,6 +146,11 @@ fn a_server_with_ed25519() -> Result<()> {
 }
 
 #[test]
+fn a_server_with_parsec() -> Result<()> {
+    parsec_server()?.map_or(Ok(()), |cluster| logs_in(&cluster, "app_parsec"))
+}
+
+#[test]
 fn a_server_with_sha256_password() -> Result<()> {
     crate::with(e2e::Vendor::MySql, |cluster| logs_in(cluster, "app_sha256"))
 }
@@ -146,14 +161,64 @@ fn mariadbs_client() -> Result<()> {
     crate::with(e2e::Vendor::MariaDb, |cluster| {
         for plugin in ["ed25519", "mysql_clear_password"] {
             let proxy = listening(cluster, plugin)?;
-            let (host, port) = proxy.host_and_port();
-            let mut command = std::process::Command::new("mariadb");
-            command.args(["--no-defaults", "--ssl", "--batch", "--skip-column-names"]);
-            command.args(["-h", host, "-P", port, "-uapp", "-papppw"]);
-            command.args(["-e", "SELECT CURRENT_USER()"]);
-            let output = program::run(&mut command, "")?;
-            assert_eq!(output.stdout.trim(), "app@%", "{plugin}: {}", output.stderr);
+            whoami_by(Path::new("mariadb"), &proxy, cluster, "app", &["--ssl"])?;
         }
         Ok(())
     })
+}
+
+/// MariaDB's client of today. It verifies certificates: one that nobody has signed, by the password.
+#[test]
+fn a_newer_mariadbs_client() -> Result<()> {
+    let Some(program) = program::newer_mariadb() else {
+        skip::report("there is no MariaDB of Debian's sid; ./tests/run unpacks it");
+        return Ok(());
+    };
+    crate::with(e2e::Vendor::MariaDb, |cluster| {
+        for plugin in ["ed25519", "parsec", "mysql_clear_password"] {
+            let proxy = listening(cluster, plugin)?;
+            whoami_by(&program, &proxy, cluster, "app", &["--skip-ssl-verify-server-cert"])?;
+            if plugin != "mysql_clear_password" {
+                whoami_by(&program, &proxy, cluster, "app", &["--skip-ssl"])?;
+            }
+        }
+        // nobody has signed this certificate, and the client has no authority
+        for plugin in ["mysql_native_password", "ed25519", "parsec"] {
+            let listener = format!("default_auth = {plugin:?}");
+            let proxy = Setup::of(cluster).listener(&listener).start()?;
+            whoami_by(&program, &proxy, cluster, "app", &[])?;
+        }
+        Ok(())
+    })?;
+    let Some(cluster) = parsec_server()? else { return Ok(()) };
+    for plugin in ["mysql_native_password", "parsec"] {
+        let proxy = listening(&cluster, plugin)?;
+        for options in [&["--skip-ssl"][..], &[]] {
+            whoami_by(&program, &proxy, &cluster, "app_parsec", options)?;
+        }
+    }
+    let relaying = Setup::of(&cluster).no_users().listener("login = \"server\"\nhostgroup = 0");
+    whoami_by(&program, &relaying.start()?, &cluster, "app_parsec", &["--skip-ssl"])
+}
+
+/// `program` logs in, and is who it says; with another password it is refused.
+fn whoami_by(
+    program: &Path,
+    proxy: &Proxy,
+    cluster: &Cluster,
+    user: &str,
+    options: &[&str],
+) -> Result<()> {
+    let (host, port) = proxy.host_and_port();
+    let run = |password: &str| {
+        let mut command = Command::new(program);
+        command.args(["--no-defaults", "--batch", "--skip-column-names", "-h", host, "-P", port]);
+        command.args(["-u", user, &format!("-p{password}")]).args(options);
+        program::run(command.args(["-e", "SELECT CURRENT_USER()"]), "")
+    };
+    let output = run(&cluster.login(user).password)?;
+    assert_eq!(output.stdout.trim(), format!("{user}@%"), "{options:?}: {}", output.stderr);
+    let output = run("wrong")?;
+    assert!(output.stderr.contains("ERROR 1045 (28000)"), "{options:?}: {output:?}");
+    Ok(())
 }

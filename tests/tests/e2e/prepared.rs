@@ -55,6 +55,14 @@ fn parameters(cluster: &Cluster) -> Result<()> {
         let select = client.prepare("SELECT a, ? FROM t WHERE id < ? ORDER BY id")?;
         transcript.add("prepare", &select.reply);
         transcript.add("select", &client.execute(&select, 0, &[Some(b"x"), Some(b"9")])?);
+        // without their types, which are those of the time before
+        for value in [b'y', b'z'] {
+            let head = [&select.id().to_le_bytes()[..], &[0, 1, 0, 0, 0], &[0, 0]].concat();
+            let body = [&head[..], &[1, value, 1, b'3']].concat();
+            let reply = client.command(CommandCode::STMT_EXECUTE, &body)?;
+            assert!(reply.error().is_none(), "{:?}", reply.error());
+            transcript.add("types sent once", &reply);
+        }
         transcript.add("none", &client.execute(&select, 0, &[None, Some(b"0")])?);
         transcript.add("reset", &client.statement_command(CommandCode::STMT_RESET, &select)?);
         for sql in ["SELEC ?", "SELECT * FROM missing WHERE a = ?", "", "SELECT ?; SELECT ?"] {

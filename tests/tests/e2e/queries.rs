@@ -173,6 +173,7 @@ fn commands_other_than_queries(cluster: &Cluster) -> Result<()> {
             (CommandCode::QUERY, b"SELECT 1; SELECT 2"),
             (CommandCode::SET_OPTION, b"\x01\0"),
             (CommandCode::QUERY, b"SELECT 1; SELECT 2"),
+            (CommandCode::DEBUG, b""),
             (CommandCode::RESET_CONNECTION, b""),
             (CommandCode::QUERY, b"SELECT DATABASE(), @@autocommit"),
         ] {
@@ -200,10 +201,26 @@ fn local_infile(cluster: &Cluster) -> Result<()> {
         client.must("CREATE TABLE t (a INT, b VARCHAR(20))")?;
         let sql = "LOAD DATA LOCAL INFILE 'rows' INTO TABLE t FIELDS TERMINATED BY ','";
         let big: String = (0..50_000).map(|n| format!("{n},line {n}\n")).collect();
-        for data in ["1,one\n2,two\n", "", &big] {
+        for data in ["1,one\n2,two\n", "", &big, "3,three\nno number,four\n5,five\n"] {
             transcript.add(sql, &client.upload(sql, data.as_bytes())?);
             transcript.add("count", &client.query("SELECT COUNT(*), SUM(a) FROM t")?);
         }
+        // refused before a file is asked for
+        for sql in [
+            "LOAD DATA LOCAL INFILE 'rows' INTO TABLE missing",
+            "LOAD DATA INFILE '/etc/hostname' INTO TABLE missing",
+        ] {
+            transcript.add(sql, &client.query(sql)?);
+        }
+        Ok(())
+    })?;
+    // nobody has offered to send files
+    same(cluster, &proxy, &cluster.admin(), |client, transcript| {
+        client.must("CREATE TABLE t (a INT)")?;
+        let refused = client.query("LOAD DATA LOCAL INFILE 'rows' INTO TABLE t")?;
+        assert!(refused.error().is_some());
+        transcript.add("refused", &refused);
+        transcript.add("after", &client.query("SELECT 'after'")?);
         Ok(())
     })
 }

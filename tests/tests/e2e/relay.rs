@@ -42,7 +42,7 @@ fn accounts_that_the_proxy_does_not_know(cluster: &Cluster) -> Result<()> {
     let socket = format!("unix:{}", proxy.socket.display());
     for (name, _) in &cluster.users {
         // The hop to the server has neither TLS nor a certificate, and the cluster no plugins.
-        if ["app_ssl", "app_x509", "app_ed"].contains(&name.as_str()) {
+        if ["app_ssl", "app_x509", "app_ed", "app_parsec"].contains(&name.as_str()) {
             continue;
         }
         for address in [&proxy.address, &socket] {
@@ -374,20 +374,29 @@ fn drivers(cluster: &Cluster) -> Result<()> {
 }
 
 /// The proxy cannot log in by itself: it is asked nothing that it would need another connection for.
-#[test]
-fn mariadbs_ed25519() -> Result<()> {
-    let Some(cluster) = crate::plugins::ed25519_server()? else { return Ok(()) };
+fn signed(cluster: &Cluster, user: &str) -> Result<()> {
+    let whoever = format!("{user}@%");
     for tls in ["disable", "require"] {
-        let setup = relaying(&cluster).server(&format!("tls = {{ mode = {tls:?} }}"));
+        let setup = relaying(cluster).server(&format!("tls = {{ mode = {tls:?} }}"));
         let proxy: Proxy = setup.listener_tls("prefer").start()?;
-        for login in [cluster.login("app_ed"), cluster.login("app_ed").tls()] {
+        for login in [cluster.login(user), cluster.login(user).tls()] {
             let mut client = proxy.connect(&login)?;
-            ensure!(whoami(&mut client)? == "app_ed@%");
+            ensure!(whoami(&mut client)? == whoever);
             client.change_user(&cluster.login("app"))?;
             client.change_user(&login)?;
-            ensure!(whoami(&mut client)? == "app_ed@%");
+            ensure!(whoami(&mut client)? == whoever);
             client.quit()?;
         }
     }
     Ok(())
+}
+
+#[test]
+fn mariadbs_ed25519() -> Result<()> {
+    crate::plugins::ed25519_server()?.map_or(Ok(()), |cluster| signed(&cluster, "app_ed"))
+}
+
+#[test]
+fn mariadbs_parsec() -> Result<()> {
+    crate::plugins::parsec_server()?.map_or(Ok(()), |cluster| signed(&cluster, "app_parsec"))
 }

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use e2e::{Client, Cluster, Login, Proxy, Setup, Vendor, transcript::same, wait};
 use std::fs;
-use wire::auth::{Secret, certificate_proof};
+use wire::auth::{certificate_proof, native_stored};
 
 on_both_vendors!(
     preferred,
@@ -278,6 +278,9 @@ fn a_certificate_that_the_password_vouches_for(cluster: &Cluster) -> Result<()> 
         .listener("server_version = \"11.4.2-MariaDB\"")
         .start()?;
     let maria = cluster.vendor == Vendor::MariaDb;
+    let stored = |login: &Login| {
+        Some(native_stored(login.password.as_bytes())).filter(|_| !login.password.is_empty())
+    };
     let schema = cluster.schema()?;
     for (proxy, login, expected) in [
         (&made, cluster.admin().tls(), maria),
@@ -288,13 +291,8 @@ fn a_certificate_that_the_password_vouches_for(cluster: &Cluster) -> Result<()> 
         (&newer, cluster.admin().tls(), maria),
     ] {
         let mut client = proxy.connect(&login)?;
-        let certificate = client.certificate();
-        let proof = certificate.and_then(|certificate| {
-            certificate_proof(
-                &Secret::from(&login.password[..]),
-                &client.greeting.nonce,
-                &certificate,
-            )
+        let proof = client.certificate().zip(stored(&login)).map(|(certificate, stored)| {
+            certificate_proof(&stored, &client.greeting.nonce, &certificate)
         });
         let said = Some(client.login_info.clone()).filter(|info| !info.is_empty());
         assert_eq!(said, proof.filter(|_| expected), "{login:?}");

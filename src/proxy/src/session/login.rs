@@ -173,7 +173,9 @@ impl Entrance {
     ) -> Result<LoggedIn, Error> {
         let greeting = &greeted.greeting;
         let capabilities = claim.request.capabilities.intersection(greeting.capabilities);
-        let (admitted, seq) = self.admit(client, &claim, greeting, peer).await?;
+        let (admitted, auth, seq) = self.admit(client, &claim, greeting, peer).await?;
+        let info = greeted.proof(&auth).unwrap_or_default();
+        drop(auth);
         let Claim { request, collation, .. } = claim;
         let user = admitted.user();
         let mut session = Session::new(View {
@@ -196,8 +198,6 @@ impl Entrance {
         });
         let mut stack = stack(context, &user.backend, user.multiplex, session.id);
         let schema = request.schema;
-        let plugin = self.greeter.plugin(&greeted.greeting);
-        let info = greeted.proof(&user.account.password, &plugin).unwrap_or_default();
         if schema.is_empty() {
             let mut payload = BytesMut::new();
             let ok = OkPacket { status: Status::AUTOCOMMIT, info, ..OkPacket::default() };

@@ -163,7 +163,7 @@ fn extra(init: &Path, log: Log) -> String {
 /// replicated. The script's accounts have passwords that anybody can read: all that the demo does
 /// not need go before the server listens, so that nobody else on this machine can use them.
 fn accounts_sql(accounts: &Accounts) -> String {
-    const SURPLUS: [&str; 12] = [
+    const SURPLUS: [&str; 13] = [
         "admin@'%'",
         "monitor@'%'",
         "app@'%'",
@@ -172,6 +172,7 @@ fn accounts_sql(accounts: &Accounts) -> String {
         "app_ssl@'%'",
         "app_x509@'%'",
         "app_ed@'%'",
+        "app_parsec@'%'",
         "sbtest@'%'",
         "''@localhost",
         "root@'127.0.0.1'",

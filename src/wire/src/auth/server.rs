@@ -2,8 +2,11 @@
 
 use super::{
     ASK_KEY, AuthSwitch, CHALLENGE_LEN, Challenge, Channel, ExtSalt, FAST_OK, FULL, Nonce, Plugin,
-    RsaKeyPair, SHA256_ASK_KEY, Secret, ed25519_verify, more_data, native_password, parsec_verify,
-    random, scramble::xor_nonce, sha2_password, signature::SIGNATURE_LEN,
+    RsaKeyPair, SHA256_ASK_KEY, Secret, ed25519_verify, more_data, native_password, native_stored,
+    parsec_verify, random,
+    scramble::xor_nonce,
+    sha2_password,
+    signature::{SIGNATURE_LEN, ed25519_stored},
 };
 use bytes::{Bytes, BytesMut};
 use std::sync::Arc;
@@ -142,9 +145,28 @@ impl ServerAuth {
         self.password_used
     }
 
+    /// What a server keeps of the password that the client has shown to know: what a certificate is
+    /// vouched for by ([`certificate_proof`](super::certificate_proof)). `None` for an empty
+    /// password, for plugins that MariaDB's clients vouch for nothing by, and before
+    /// [`Step::Accept`].
+    #[must_use]
+    pub fn stored(&self) -> Option<Secret> {
+        let password = self.password.expose();
+        if self.state != State::Accepted || password.is_empty() {
+            return None;
+        }
+        match self.expected.plugin {
+            Plugin::NativePassword => Some(native_stored(password)),
+            Plugin::Ed25519 => Some(ed25519_stored(password)),
+            Plugin::Parsec => self.salt.as_ref().map(|salt| salt.stored(password)),
+            _ => None,
+        }
+    }
+
     /// Takes the payload that was read. Whatever does not belong there leads to [`Step::Deny`].
     pub fn receive(&mut self, payload: &[u8]) {
-        if matches!(self.state, State::Switched | State::SaltSent) {
+        // The first answer to a switch counts: parsec's is empty, and MariaDB says NO then.
+        if self.state == State::Switched {
             self.password_used = !is_empty_password(payload);
         }
         self.state = match self.state {

@@ -47,6 +47,11 @@ pub fn ed25519_verify(password: &[u8], challenge: &Challenge, response: &[u8]) -
     verify(&public, challenge, response)
 }
 
+/// What a server keeps of a password for ed25519: the public key.
+pub(super) fn ed25519_stored(password: &[u8]) -> Secret {
+    Secret::from(ed25519_keys(password).1.to_bytes())
+}
+
 /// parsec's extended salt: how a password becomes a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExtSalt {
@@ -101,6 +106,11 @@ impl ExtSalt {
         out.put_u8(self.factor);
         out.put_slice(&self.salt);
         out.freeze()
+    }
+
+    /// What a server keeps of a password: this, and the public key.
+    pub(super) fn stored(&self, password: &[u8]) -> Secret {
+        Secret::from([&self.encode()[..], self.key(password).verifying_key().as_bytes()].concat())
     }
 
     fn key(&self, password: &[u8]) -> SigningKey {
@@ -159,4 +169,23 @@ fn ed25519_keys(password: &[u8]) -> (ExpandedSecretKey, VerifyingKey) {
 fn verify(public: &VerifyingKey, message: &[u8], signature: &[u8]) -> bool {
     let signature = Signature::from_slice(signature);
     signature.is_ok_and(|signature| public.verify(message, &signature).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// From `authentication_string` of mysql.user, MariaDB 11.8: for ed25519 and `edpw` the public
+    /// key; for parsec and `parsecpw` the factor, the salt and the public key.
+    #[test]
+    fn servers_keep_the_same() {
+        let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
+        let public = "2c812f1831a31d398acb3de978b4633ea6a139cb799fafc1402366d5b3afa2de";
+        assert_eq!(hex(ed25519_stored(b"edpw").expose()), public);
+        let salt = "f9bccc39b76a13bb60eb4cf5f482d146d8ff";
+        let bytes = (0..18).map(|n| u8::from_str_radix(&salt[2 * n..2 * n + 2], 16).unwrap());
+        let ext = ExtSalt { factor: 0, salt: bytes.collect() };
+        let public = "df8ff0221d7d27688525cc22e84151f86f2ef241ec8c02774d8c8a63b197342e";
+        assert_eq!(hex(ext.stored(b"parsecpw").expose()), format!("5000{salt}{public}"));
+    }
 }

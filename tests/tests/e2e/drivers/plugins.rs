@@ -160,10 +160,10 @@ fn the_password_itself(cluster: &Cluster) -> Result<()> {
 
 #[test]
 fn parsec() -> Result<()> {
-    crate::with(Vendor::MariaDb, |cluster| {
-        let bed = asked_by_the_listener(cluster, "parsec")?;
-        same(&bed, PARSEC, BOTH, || Ok(cluster.login("app")))
-    })
+    let Some(cluster) = crate::plugins::parsec_server()? else { return Ok(()) };
+    let bed = asked_by_the_listener(&cluster, "parsec")?;
+    same(&bed, PARSEC, BOTH, || Ok(cluster.login("app_parsec")))?;
+    same(&checked_by_the_server(&cluster)?, PARSEC, BOTH, || Ok(cluster.login("app_parsec")))
 }
 
 #[test]

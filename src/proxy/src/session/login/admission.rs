@@ -27,14 +27,15 @@ pub(super) struct Claim {
 }
 
 impl Entrance {
-    /// Finds out whether the client is who it says it is, and has room for it.
+    /// Finds out whether the client is who it says it is, and has room for it. With what it has
+    /// shown, and the sequence id of the next packet to it.
     pub(super) async fn admit(
         &self,
         client: &mut Client,
         claim: &Claim,
         greeting: &Greeting,
         peer: Peer,
-    ) -> Result<(Admitted, u8), Error> {
+    ) -> Result<(Admitted, ServerAuth, u8), Error> {
         let &Claim { ref request, again, mut seq, .. } = claim;
         let user = self.users.find(&request.user);
         let plugin = self.greeter.plugin(greeting);
@@ -66,12 +67,12 @@ impl Entrance {
             // The scramble is enough: the proxy knows the password.
             full: false,
         };
-        let auth = if anew {
+        let mut auth = if anew {
             ServerAuth::switched(expected)
         } else {
             ServerAuth::new(expected, &named, can_switch, request.auth_response.expose())
         };
-        let (accepted, using) = self.ask(client, auth, &mut seq).await?;
+        let (accepted, using) = self.ask(client, &mut auth, &mut seq).await?;
         let name = String::from_utf8_lossy(&request.user);
         let accepted = accepted && user.is_some_and(|user| self.suffices(client, user.user()));
         let Some(user) = user.filter(|_| accepted) else {
@@ -81,7 +82,7 @@ impl Entrance {
             return Err(denied(client, seq, &refusal).await);
         };
         match user.admit() {
-            Some(admitted) => Ok((admitted, seq)),
+            Some(admitted) => Ok((admitted, auth, seq)),
             None => {
                 let limit = user.user().max_connections;
                 let text = format!(
@@ -99,7 +100,7 @@ impl Entrance {
     async fn ask(
         &self,
         client: &mut Client,
-        mut auth: ServerAuth,
+        auth: &mut ServerAuth,
         seq: &mut u8,
     ) -> Result<(bool, &'static str), Error> {
         let accepted = loop {

@@ -3,7 +3,7 @@
 use crate::tls::Acceptor;
 use std::sync::Arc;
 use wire::{
-    auth::{Plugin, Secret, certificate_proof},
+    auth::{ServerAuth, certificate_proof},
     greeting::Greeting,
 };
 
@@ -19,15 +19,14 @@ impl Greeted {
     /// What the OK of a login says about the certificate. Servers of MariaDB 11.4 and later say it
     /// always; for a certificate that was made here it is said in front of others too, for without
     /// it their clients would not connect.
-    pub(super) fn proof(&self, password: &Secret, plugin: &Plugin) -> Option<Vec<u8>> {
+    pub(super) fn proof(&self, accepted: &ServerAuth) -> Option<Vec<u8>> {
         let Self { greeting, tls } = self;
         let tls = tls.as_ref()?;
         let version = greeting.version();
         let mut numbers = version.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
         let proves = (numbers.next(), numbers.next()) >= (Some(11), Some(4));
-        let asked = greeting.is_mariadb() && *plugin == Plugin::NativePassword;
-        (asked && (proves || tls.self_made))
-            .then(|| certificate_proof(password, &greeting.nonce, &tls.certificate))
-            .flatten()
+        let wanted = greeting.is_mariadb() && (proves || tls.self_made);
+        let stored = wanted.then(|| accepted.stored()).flatten()?;
+        Some(certificate_proof(&stored, &greeting.nonce, &tls.certificate))
     }
 }
