@@ -2,6 +2,7 @@
 
 mod compact;
 mod entry;
+mod lasting;
 #[cfg(test)]
 mod tests;
 
@@ -134,11 +135,6 @@ impl Log {
         }
     }
 
-    /// Drops all entries.
-    pub(crate) fn clear(&mut self) {
-        *self = Self { last: self.last, base: self.base.take(), ..Self::default() };
-    }
-
     /// What the entries make of a connection that has just logged in, statements of
     /// COM_STMT_PREPARE left out. `None` if it cannot be said, until the session is reset.
     pub(crate) fn state(&mut self) -> Option<StateId> {
@@ -177,7 +173,7 @@ impl Log {
     /// Whether the last entry that sets a user variable surely makes it something else than NULL, and
     /// nothing else has written it since.
     pub(crate) fn is_set(&self, cell: &Cell) -> bool {
-        let last = self.about.iter().rev().find(|about| about.writes.contains(cell));
+        let last = self.since_reset().iter().rev().find(|about| about.writes.contains(cell));
         last.is_some_and(|about| about.null(cell).is_none())
             && !self.lost.contains(cell)
             && !self.lost.contains(&Cell::Anything)

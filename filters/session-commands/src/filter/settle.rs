@@ -104,6 +104,11 @@ impl SessionCommands {
         }
         if plan.resets {
             self.reset(plan, this, session);
+            if self.log.has_lost_for_good() {
+                self.ties.change(Change::tie(Cause::Setting), target);
+                // The dispatcher has been told that the reset ends all ties.
+                self.told = (false, false);
+            }
             return true;
         }
         if plan.sets_last_insert_id {
@@ -176,7 +181,8 @@ impl SessionCommands {
         }
     }
 
-    /// Everything is as after the login, but for the schema and what a reset makes of the charset.
+    /// Everything is as after the login, but for the schema, what a reset makes of the charset, and
+    /// what it does not undo.
     pub(super) fn reset(&mut self, plan: &Plan, this: Option<This>, session: &Session) {
         self.log.clear();
         self.ties = Ties::default();

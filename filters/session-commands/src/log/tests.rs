@@ -23,7 +23,7 @@ fn entry(number: usize, reads: &[u8], writes: &[u8]) -> Entry {
 }
 
 /// What a text becomes in the log, each part of it.
-fn entries(text: &str) -> Vec<Entry> {
+pub(super) fn entries(text: &str) -> Vec<Entry> {
     entries_of(text, &|_| false)
 }
 
@@ -35,7 +35,7 @@ fn entries_of(text: &str, is_set: &dyn Fn(&Cell) -> bool) -> Vec<Entry> {
     plan.entries
 }
 
-fn add(log: &mut Log, entries: impl IntoIterator<Item = Entry>) {
+pub(super) fn add(log: &mut Log, entries: impl IntoIterator<Item = Entry>) {
     for entry in entries {
         let lsn = log.reserve();
         log.append(lsn, entry);
@@ -247,7 +247,7 @@ fn a_statement_goes_when_it_is_closed() {
     assert!(log.is_empty() && log.prepared_bytes == 0);
 }
 
-fn log_of(texts: &[&str]) -> Log {
+pub(super) fn log_of(texts: &[&str]) -> Log {
     let mut log = Log::default();
     texts.iter().for_each(|text| add(&mut log, entries(text)));
     log
