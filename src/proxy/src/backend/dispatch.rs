@@ -255,6 +255,7 @@ impl State {
     async fn run(&mut self, at: usize, mut command: Command) -> Result<Reply> {
         let Self { held, last, keeps_state, .. } = self;
         let one = &mut held[at];
+        let before = one.head;
         if *keeps_state {
             // Another may stand in for the server that was named.
             if command.fact::<Target>().is_none_or(|target| !one.is_at(target)) {
@@ -273,7 +274,14 @@ impl State {
         }
         // In a box of its own: few sessions share.
         let rewrite = match self.sharing {
-            Some(_) => Box::pin(self.begin(at, &mut command)).await?,
+            Some(_) => match Box::pin(self.begin(at, &mut command)).await {
+                Ok(rewrite) => rewrite,
+                Err(error) => {
+                    // Nothing of it was sent.
+                    self.held[at].head = before;
+                    return Err(error);
+                }
+            },
             None => None,
         };
         let session = rewrite.as_ref().map(|_| command.session().clone());

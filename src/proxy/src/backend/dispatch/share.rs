@@ -55,6 +55,8 @@ pub(super) struct Shared {
     parked: parked::Kept,
     /// What the session has set there, without prepared statements; `None` if nobody can say.
     condition: Option<Condition>,
+    /// What it will be as soon as the command under way is sent there, behind what is missing.
+    coming: Option<Condition>,
     /// Something of the session's may be left that nobody can see: no other one gets it as it is.
     unclean: bool,
     /// Another session had it before.
@@ -211,12 +213,15 @@ impl State {
         let log = command.fact::<SessionLog>();
         let sets = log.is_some_and(|log| log.this.is_some_and(|this| this.statement.is_none()));
         // A filter's own question brings nothing of the session's log along: the connection is left
-        // as it was, unless it was another session's.
+        // as it was, unless it was another session's. What is refused before it is sent brings
+        // nothing at all.
         let aside = log.is_none() && command.asker() != Asker::Client && !enters;
+        shared.coming = None;
         if sets || enters {
             shared.condition = None;
         } else if !aside || shared.adoption.is_some() {
-            shared.condition = Condition::of(command);
+            shared.condition = None;
+            shared.coming = Condition::of(command);
         }
         shared.unclean |= one.tied.is_some();
         sharing.nowhere = log.is_some_and(|log| log.nowhere);
@@ -272,6 +277,7 @@ impl Shared {
                 seat: link.seat.clone(),
             },
             condition: None,
+            coming: None,
             unclean: false,
             adopted: false,
             adoption: None,
@@ -289,10 +295,15 @@ impl Held {
         self.shared.as_ref().is_some_and(|shared| shared.adoption.is_some())
     }
 
-    /// Tells `catch-up` whose connection it was, with the first command that goes there.
+    /// Tells `catch-up` whose connection it was, with the first command that goes there. Behind it
+    /// the connection is where the session's log ends.
     pub(in crate::backend) fn introduce(&mut self, command: &mut Command) {
-        if let Some(adoption) = self.shared.as_mut().and_then(|shared| shared.adoption.take()) {
+        let Some(shared) = &mut self.shared else { return };
+        if let Some(adoption) = shared.adoption.take() {
             command.note(adoption);
+        }
+        if let Some(coming) = shared.coming.take_if(|coming| coming.comes_with(command)) {
+            shared.condition = Some(coming);
         }
     }
 

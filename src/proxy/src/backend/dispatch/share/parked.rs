@@ -70,6 +70,11 @@ impl Condition {
             None => None,
         }
     }
+
+    /// Whether a command brings it to its connection.
+    pub(super) fn comes_with(&self, command: &Command) -> bool {
+        self.log.is_none() || command.fact::<SessionLog>().is_some()
+    }
 }
 
 impl Parked {
