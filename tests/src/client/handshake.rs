@@ -19,8 +19,6 @@ use wire::{
 const LARGEST: usize = 1 << 20;
 /// What the client says it takes.
 const MAX_PACKET: u32 = 1 << 30;
-/// utf8mb4_general_ci.
-const COLLATION: u8 = 45;
 
 /// Connects and logs in; `seen` gets the first byte of each packet behind the greeting.
 pub(super) fn connect(address: &str, login: &Login, seen: &mut Vec<u8>) -> Result<Client> {
@@ -67,7 +65,7 @@ impl Client {
             user: login.user.clone().into_bytes(),
             auth_response: auth.response(),
             schema: login.schema.clone().unwrap_or_default().into_bytes(),
-            collation: COLLATION.into(),
+            collation: login.collation.into(),
             plugin: Some(auth.plugin().clone()),
             attributes: login.attributes.clone(),
         };
@@ -88,7 +86,7 @@ pub(super) fn login_bytes(login: &Login) -> Vec<u8> {
         thread_id: 0,
         nonce: [0; 20],
         capabilities: login.capabilities,
-        collation: COLLATION,
+        collation: login.collation,
         status: wire::Status::AUTOCOMMIT,
         plugin: auth::Plugin::NativePassword,
     };
@@ -142,7 +140,7 @@ fn request(login: &Login, auth: &ClientAuth, capabilities: Capabilities) -> Logi
     LoginRequest {
         capabilities,
         max_packet: MAX_PACKET,
-        collation: COLLATION,
+        collation: login.collation,
         user: login.user.clone().into_bytes(),
         auth_response: auth.response(),
         schema: login.schema.clone().unwrap_or_default().into_bytes(),

@@ -21,6 +21,8 @@ pub struct Login {
     pub user: String,
     /// Password; empty for none.
     pub password: String,
+    /// The id of the collation that the client asks for.
+    pub collation: u8,
     pub(super) schema: Option<String>,
     pub(super) capabilities: Capabilities,
     pub(super) plugin: Option<Plugin>,
@@ -42,6 +44,9 @@ pub(super) struct Tls {
     own: Option<(PathBuf, PathBuf)>,
 }
 
+/// utf8mb4_general_ci.
+const UTF8MB4: u8 = 45;
+
 impl Login {
     /// What drivers of today ask for, without TLS and without a schema.
     pub fn new(user: &str, password: &str) -> Self {
@@ -60,6 +65,7 @@ impl Login {
         Self {
             user: user.to_owned(),
             password: password.to_owned(),
+            collation: UTF8MB4,
             schema: None,
             capabilities: capabilities.into_iter().fold(Capabilities::EMPTY, Capabilities::union),
             plugin: None,

@@ -117,11 +117,14 @@ impl Maker {
     /// A command that is no statement.
     fn command(&mut self) -> Step {
         match self.rng.u32(..10) {
-            0..3 => Step::Schema(["twin_a", "twin_b", "nosuch"][self.rng.usize(..3)].to_owned()),
-            3 => Step::Reset,
+            0..2 => Step::Schema(["twin_a", "twin_b", "nosuch"][self.rng.usize(..3)].to_owned()),
+            2 | 3 => Step::Reset,
             4 => Step::User(self.rng.usize(..self.plan.accounts)),
             5 | 6 => Step::Again,
-            7 => Step::SeveralStatements(self.several),
+            7 => {
+                self.several = self.rng.bool();
+                Step::SeveralStatements(self.several)
+            }
             _ => Step::Ping,
         }
     }

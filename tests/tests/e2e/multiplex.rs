@@ -6,6 +6,7 @@ mod crowd;
 mod insert_id;
 mod kills;
 mod pins;
+mod refused;
 mod together;
 
 use anyhow::{Context, Result, ensure};

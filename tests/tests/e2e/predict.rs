@@ -9,6 +9,7 @@ mod denied;
 mod seen;
 mod state;
 mod statements;
+mod sticking;
 mod transactions;
 mod versions;
 

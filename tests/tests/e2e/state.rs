@@ -7,6 +7,7 @@ mod answering;
 mod losing;
 mod prepared;
 mod propagating;
+pub(crate) mod resetting;
 mod retrying;
 mod setting;
 mod staying;

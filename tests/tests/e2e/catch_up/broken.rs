@@ -21,6 +21,7 @@ on_both_vendors!(
     h77_a_kill_in_the_midst,
     v7_another_number_of_parameters,
     v8_a_connection_that_is_lost,
+    h42_who_has_not_got_it_is_not_asked_to_close_it,
     h48_a_refusal_is_the_statement_s_own,
 );
 
@@ -248,6 +249,21 @@ fn v7_another_number_of_parameters(cluster: &Cluster) -> Result<()> {
     ensure!(execute(&mut client, &proxied)?.is_none());
     let texts: Vec<String> = bed.asked().into_iter().map(|(_, text)| text).collect();
     ensure!(texts == ["SELECT ?", WRITE], "{texts:?}");
+    client.quit()
+}
+
+fn h42_who_has_not_got_it_is_not_asked_to_close_it(cluster: &Cluster) -> Result<()> {
+    let bed = Bed::new(cluster.vendor, usual)?;
+    let mut client = bed.connect()?;
+    let statement = client.prepare("SELECT ?")?;
+    ensure!(execute(&mut client, &statement)?.is_none());
+    client.close_statement(&statement)?;
+    client.rows(READ)?;
+    ensure!(bed.asked() == asked(&[(1, READ)]));
+    client.must("DO 1")?;
+    let mut texts = bed.primary.texts();
+    texts.retain(|text| text.contains("STMT") || text.contains("DO"));
+    ensure!(texts == ["COM_STMT_EXECUTE 7", "COM_STMT_CLOSE 7", "DO 1"], "{texts:?}");
     client.quit()
 }
 

@@ -3,7 +3,7 @@
 
 use super::{login, metric, same, start_with, until_served};
 use anyhow::{Context, Result, ensure};
-use e2e::{Client, Cluster, Proxy, cluster::Schema, wait};
+use e2e::{Client, Cluster, Proxy, Vendor, cluster::Schema, wait};
 use wire::CommandCode;
 
 on_both_vendors!(
@@ -26,6 +26,9 @@ on_both_vendors!(
     a_statement_that_asks_for_counts,
     a_dropped_schema,
     a_rule,
+    a_backup_lock,
+    unknown_effects,
+    a_full_log,
 );
 
 /// Two sessions of a proxy with one connection to each server.
@@ -75,6 +78,14 @@ impl Pair {
         let metrics = self.proxy.get("/metrics")?;
         ensure!(!metrics.contains("sessions_pinned{"), "{metrics}");
         Ok(())
+    }
+
+    /// Until the client says that it begins anew.
+    fn is_pinned_until_a_reset(&mut self, cause: &str) -> Result<()> {
+        self.is_pinned(cause)?;
+        let reset = self.one.command(CommandCode::RESET_CONNECTION, b"")?;
+        ensure!(reset.error().is_none(), "{:?}", reset.error());
+        self.is_free()
     }
 
     /// The whole story, in statements.
@@ -249,10 +260,7 @@ fn without_binary_log(cluster: &Cluster) -> Result<()> {
     let cause = "a setting of this connection";
     pair.is_free()?;
     pair.must("SET sql_log_bin = 0")?;
-    pair.is_pinned(cause)?;
-    let reset = pair.one.command(CommandCode::RESET_CONNECTION, b"")?;
-    ensure!(reset.error().is_none());
-    pair.is_free()
+    pair.is_pinned_until_a_reset(cause)
 }
 
 fn a_statement_with_the_sessions_id(cluster: &Cluster) -> Result<()> {
@@ -295,4 +303,31 @@ fn a_rule(cluster: &Cluster) -> Result<()> {
     // A variable that only this connection has does not keep it, at the user's own risk.
     pair.must("SELECT /* mx=2 */ MAX(a) INTO @m FROM t")?;
     pair.is_free()
+}
+
+fn a_backup_lock(cluster: &Cluster) -> Result<()> {
+    let mut pair = Pair::new(cluster)?;
+    // MySQL's would hold up the other tests.
+    if cluster.vendor == Vendor::MariaDb {
+        pair.while_between("a backup lock", &["BACKUP LOCK t"], &["BACKUP UNLOCK"])?;
+    }
+    Ok(())
+}
+
+fn unknown_effects(cluster: &Cluster) -> Result<()> {
+    let mut pair = Pair::new(cluster)?;
+    for text in ["SET @q = 'SELECT 1'", "PREPARE p FROM @q", "EXECUTE p"] {
+        pair.must(text)?;
+    }
+    pair.is_pinned_until_a_reset("a statement with unknown effects")
+}
+
+fn a_full_log(cluster: &Cluster) -> Result<()> {
+    let mut pair = Pair::new(cluster)?;
+    for number in 0..512 {
+        pair.must(&format!("SET @v{number} = 1"))?;
+    }
+    pair.is_free()?;
+    pair.must("SET @one_too_many = 1")?;
+    pair.is_pinned_until_a_reset("a full log")
 }

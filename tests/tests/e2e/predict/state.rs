@@ -9,6 +9,7 @@ on_both_vendors!(
     h64_what_never_is_the_same,
     h65_another_kind_of_reply,
     h66_bits_of_the_status,
+    h54_a_part_of_it_is_for_all,
     h90_a_schema_twice,
     what_ties_a_session_ends_it,
     settings_of_servers_are_asked_anew,
@@ -64,6 +65,17 @@ fn h66_bits_of_the_status(cluster: &Cluster) -> Result<()> {
     ensure!(status.contains(Status::NO_BACKSLASH_ESCAPES));
     // The proxy reads texts as the session has set it.
     ensure!(client.rows("SELECT 'a\\', @a")? == [["a\\", "1"].map(|it| Some(it.to_owned()))]);
+    Ok(())
+}
+
+fn h54_a_part_of_it_is_for_all(cluster: &Cluster) -> Result<()> {
+    let world = World::start(cluster)?;
+    let mut client = world.connect()?;
+    let global = "GLOBAL net_write_timeout = @@GLOBAL.net_write_timeout";
+    client.must(&format!("SET {global}, SESSION net_read_timeout = 77"))?;
+    ensure!(client.rows("SELECT /* hg=1 */ @@net_read_timeout")? == [[Some("77".to_owned())]]);
+    ensure!(world.given_each(global) == [1, 0, 0], "{:?}", world.given_each(global));
+    ensure!(world.given("net_read_timeout = 77") == 2);
     Ok(())
 }
 

@@ -7,6 +7,8 @@ use e2e::{Client, Cluster, wait};
 on_both_vendors!(
     h50_what_cannot_be_true_ends_the_session,
     h52_the_schema_is_dropped,
+    h43_statements_of_one_text_on_a_new_connection,
+    h58_the_write_in_a_text_is_not_repeated,
     h86_an_idle_connection_is_replaced,
     the_last_insert_id_is_not_made_up,
     h87_what_is_tied_is_not_replaced,
@@ -73,6 +75,42 @@ fn h52_the_schema_is_dropped(cluster: &Cluster) -> Result<()> {
     ensure!(client.query("SELECT /* hg=1 */ * FROM t")?.error_code() == Some(1046));
     client.must("USE mysql")?;
     ensure!(value(&mut client, "SELECT /* hg=1 */ DATABASE()")? == "mysql");
+    client.quit()
+}
+
+fn h43_statements_of_one_text_on_a_new_connection(cluster: &Cluster) -> Result<()> {
+    let proxy = start(cluster)?;
+    let mut client = proxy.connect(&cluster.admin())?;
+    let text = "SELECT CONCAT('of ', ?)";
+    let statements = (0..4).map(|_| client.prepare(text)).collect::<Result<Vec<_>>>()?;
+    let ids: std::collections::BTreeSet<u32> = statements.iter().map(|it| it.id).collect();
+    ensure!(ids.len() == 4, "{ids:?}");
+    kill(cluster, &mut client, &format!("/* mark{} */", std::process::id()))?;
+    for (number, statement) in statements.iter().enumerate() {
+        let number = number.to_string();
+        let executed = client.execute(statement, 0, &[Some(number.as_bytes())])?;
+        ensure!(executed.error().is_none(), "{number}: {:?}", executed.error());
+        let wanted = format!("of {number}");
+        ensure!(executed.raw.windows(4).any(|part| part == wanted.as_bytes()), "{number}");
+        client.close_statement(statement)?;
+    }
+    client.quit()
+}
+
+fn h58_the_write_in_a_text_is_not_repeated(cluster: &Cluster) -> Result<()> {
+    let schema = cluster.schema()?;
+    let table = format!("{}.t", schema.name);
+    let mut admin = cluster.direct()?;
+    admin.must(&format!("CREATE TABLE {table} (a INT)"))?;
+    let proxy = start(cluster)?;
+    let login = cluster.admin().with(wire::Capabilities::MULTI_STATEMENTS);
+    let mut client = proxy.connect(&login)?;
+    let text = format!("SET autocommit=1, @a=7; INSERT INTO {table} VALUES (@a)");
+    ensure!(client.query(&text)?.error().is_none());
+    kill(cluster, &mut client, &format!("/* mark{} */", std::process::id()))?;
+    ensure!(value(&mut client, "SELECT @a")? == "7", "the SET is not there again");
+    let rows = admin.rows(&format!("SELECT a FROM {table}"))?;
+    ensure!(rows == [[Some("7".to_owned())]], "{rows:?}");
     client.quit()
 }
 

@@ -10,9 +10,11 @@ on_both_vendors!(
     h34_a_set_inside_a_named_statement,
     h35_h36_a_set_inside_a_statement,
     h37_h38_h42_h43_statements_are_known_everywhere,
+    h38_types_are_known_on_another_connection,
     h39_long_data_stays_until_its_execute,
     h40_a_cursor_stays_where_it_is,
     h46_a_statement_that_one_server_refuses,
+    a_statement_that_is_unknown_is_named_as_the_server_does,
 );
 
 fn h10_h32_h33_statements_with_names(cluster: &Cluster) -> Result<()> {
@@ -108,6 +110,32 @@ fn h37_h38_h42_h43_statements_are_known_everywhere(cluster: &Cluster) -> Result<
     client.quit()
 }
 
+/// EXECUTE goes to the primary, and within a transaction of a replica's there.
+fn h38_types_are_known_on_another_connection(cluster: &Cluster) -> Result<()> {
+    let mut twins = Twins::start(cluster, &cluster.admin())?;
+    let mut statements = Vec::new();
+    for client in [&mut twins.direct, &mut twins.proxied] {
+        let statement = client.prepare("SELECT CONCAT(?, 'x')")?;
+        ensure!(client.execute(&statement, 0, &[Some(b"typed")])?.error().is_none());
+        statements.push(statement);
+    }
+    let here = port(&mut twins.proxied, "")?;
+    twins.same(&["START TRANSACTION /* hg=1 */ READ ONLY"])?;
+    ensure!(port(&mut twins.proxied, "")? != here, "the transaction is on the replica");
+    let mut replies = Vec::new();
+    for (client, statement) in [&mut twins.direct, &mut twins.proxied].into_iter().zip(&statements)
+    {
+        let mut body = statement.id.to_le_bytes().to_vec();
+        body.extend([0, 1, 0, 0, 0, 0, 0, 1, b'y']);
+        let reply = client.command(CommandCode::STMT_EXECUTE, &body)?;
+        // MySQL and MariaDB alike: what it was in the last EXECUTE.
+        ensure!(reply.error().is_none(), "{:?}", reply.error());
+        replies.push(reply.raw);
+    }
+    ensure!(shows(&replies[1], b"yx") && replies[0] == replies[1], "{replies:?}");
+    twins.same(&["COMMIT"])
+}
+
 fn shows(raw: &[u8], value: &[u8]) -> bool {
     raw.windows(value.len()).any(|window| window == value)
 }
@@ -169,4 +197,25 @@ fn h46_a_statement_that_one_server_refuses(cluster: &Cluster) -> Result<()> {
     ensure!(refused.reply.error_code() == Some(1146));
     client.quit()?;
     admin.must(&format!("DROP TABLE {only}"))
+}
+
+/// No server is asked, and the client cannot tell.
+fn a_statement_that_is_unknown_is_named_as_the_server_does(cluster: &Cluster) -> Result<()> {
+    let mut twins = Twins::start(cluster, &cluster.admin())?;
+    twins.same(&["SELECT 1"])?;
+    let id = 77_u32.to_le_bytes();
+    for (code, rest) in [
+        (CommandCode::STMT_EXECUTE, &[0, 1, 0, 0, 0][..]),
+        (CommandCode::STMT_FETCH, &[1, 0, 0, 0][..]),
+        (CommandCode::STMT_RESET, &[][..]),
+    ] {
+        let body = [&id[..], rest].concat();
+        let [direct, proxied] =
+            [&mut twins.direct, &mut twins.proxied].map(|client| client.command(code, &body));
+        let (direct, proxied) = (direct?, proxied?);
+        let shown = |reply: &e2e::client::Reply| reply.raw.escape_ascii().to_string();
+        ensure!(direct.error_code() == Some(1243), "{}: {}", code.name(), shown(&direct));
+        ensure!(direct.raw == proxied.raw, "{} {}", shown(&direct), shown(&proxied));
+    }
+    Ok(())
 }

@@ -106,7 +106,14 @@ fn h12_to_h16_autocommit_and_transactions(cluster: &Cluster) -> Result<()> {
         "SET autocommit=1",
         "SELECT /* hg=1 */ @@autocommit",
         &read,
-    ])
+        // H13: it commits.
+        "SET autocommit=0",
+        &insert,
+        "SET autocommit=1",
+        "ROLLBACK",
+    ])?;
+    ensure!(value(&mut admin, &format!("SELECT COUNT(*) FROM {table}"))? == "2");
+    Ok(())
 }
 
 fn h17_a_set_in_a_transaction_holds_after_it(cluster: &Cluster) -> Result<()> {
@@ -150,6 +157,9 @@ fn h28_h54_h57_forms_of_set(cluster: &Cluster) -> Result<()> {
         "SET timestamp=100",
         "SELECT /* hg=1 */ UNIX_TIMESTAMP()",
         "/*!40101 SET NAMES utf8mb4 */;",
+        "SELECT /* hg=1 */ @@character_set_client",
+        "SET NAMES latin1",
+        "/*!99999 SET NAMES greek */",
         "SELECT /* hg=1 */ @@character_set_client",
         "SET GLOBAL net_write_timeout = @@GLOBAL.net_write_timeout, SESSION net_read_timeout = 77",
         "SELECT /* hg=1 */ @@net_read_timeout",

@@ -33,6 +33,7 @@ fn h18_h19_h21_a_setting_for_the_next_transaction(cluster: &Cluster) -> Result<(
         "COMMIT",
         "SET TRANSACTION READ ONLY",
         &read,
+        &insert,
         "SET @@transaction_isolation = 'SERIALIZABLE'",
         "START TRANSACTION",
         "COMMIT",
@@ -93,6 +94,14 @@ fn h45_temporary_tables(cluster: &Cluster) -> Result<()> {
         "INSERT INTO tmp VALUES (1)",
         "SELECT /* hg=1 */ a FROM tmp",
         "SELECT /* hg=1 */ a FROM tmp",
+    ])?;
+    let [direct, proxied] = [&mut twins.direct, &mut twins.proxied].map(|client| {
+        let statement = client.prepare("SELECT /* hg=1 */ a FROM tmp")?;
+        anyhow::Ok(client.execute(&statement, 0, &[])?)
+    });
+    let (direct, proxied) = (direct?, proxied?);
+    ensure!(proxied.error().is_none() && direct.raw == proxied.raw, "{:?}", proxied.error());
+    twins.same(&[
         "CREATE TEMPORARY TABLE IF NOT EXISTS other SELECT 2 AS b",
         "DROP TEMPORARY TABLE tmp",
         "SELECT /* hg=1 */ b FROM other",
@@ -117,8 +126,14 @@ fn h60_to_h63_what_the_last_statement_left(cluster: &Cluster) -> Result<()> {
         "SHOW WARNINGS",
         "SELECT SQL_CALC_FOUND_ROWS /* hg=1 */ 1 UNION SELECT 2 LIMIT 1",
         "SELECT FOUND_ROWS()",
+        "SELECT SQL_CALC_FOUND_ROWS /* hg=1 */ 1 UNION SELECT 2 LIMIT 1",
+        "SET @r=1",
+        "SELECT FOUND_ROWS()",
     ])?;
-    twins.same(&[&format!("INSERT INTO {table} VALUES (1),(2)"), "SELECT /* hg=1 */ ROW_COUNT()"])
+    let insert = format!("INSERT INTO {table} VALUES (1),(2)");
+    twins.same(&[&insert, "SELECT /* hg=1 */ ROW_COUNT()"])?;
+    // Without the SET there it would still be 2.
+    twins.same(&[&insert, "SET /* hg=1 */ @r=1", "SELECT ROW_COUNT()"])
 }
 
 fn h70_locks_go_with_a_reset(cluster: &Cluster) -> Result<()> {
