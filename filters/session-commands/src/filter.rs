@@ -44,7 +44,7 @@ use wire::{
 
 /// What the filter knows of its session.
 pub(crate) struct SessionCommands {
-    config: Config,
+    config: Arc<Config>,
     log: Log,
     ties: Ties,
     statements: Statements,
@@ -181,7 +181,7 @@ fn kept_text(command: &mut Command) -> Bytes {
 }
 
 impl SessionCommands {
-    pub(crate) fn new(config: Config, memory: Option<Arc<Memory>>) -> Self {
+    pub(crate) fn new(config: Arc<Config>, memory: Option<Arc<Memory>>) -> Self {
         Self {
             config,
             log: Log::default(),

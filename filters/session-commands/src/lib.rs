@@ -134,6 +134,7 @@ impl FilterFactory for Factory {
         let predicts = config.mode == Mode::Predict;
         let memory = predicts.then(|| Arc::new(Memory::new(config.predict)));
         let families = memory.as_ref().map(|memory| memory.families()).unwrap_or_default();
+        let config = Arc::new(config);
         let layer = each_session(move || SessionCommands::new(config.clone(), memory.clone()));
         Ok(Layer::new(layer).counting(families))
     }

@@ -13,7 +13,11 @@ use crate::state::Gather;
 use bytes::Bytes;
 use chain::facts::{Expected, LogEntry, Lsn, StateId};
 use sql::session::{Cell, Class};
-use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
+use std::{
+    borrow::Cow,
+    collections::BTreeSet,
+    sync::{Arc, OnceLock},
+};
 use wire::command::CommandCode;
 
 /// What the client has allowed in one text: COM_SET_OPTION. No system variable is written so.
@@ -30,8 +34,10 @@ pub(crate) struct Log {
     base: Option<Bytes>,
     /// Cells that something has written of which no entry says what.
     lost: BTreeSet<Cell>,
-    /// What [`Self::state`] has found, until the next change.
+    /// What [`Self::state`] and [`Self::shape`] have found, until the next change. A statement of
+    /// COM_STMT_PREPARE changes neither.
     state: Option<Option<StateId>>,
+    shape: OnceLock<Option<StateId>>,
     /// Bytes of statements that COM_STMT_PREPARE has prepared, and of all else.
     pub(crate) prepared_bytes: usize,
     pub(crate) bytes: usize,
@@ -67,9 +73,9 @@ impl Log {
     /// tell were ever there.
     pub(crate) fn append(&mut self, lsn: Lsn, entry: Entry) {
         let about = About::of(&entry);
-        if about.class == Class::OneShot {
+        if about.is(Class::OneShot) {
             // What it sets again needs no setting before.
-            let same = |known: &About| known.class == about.class && known.digest == about.digest;
+            let same = |known: &About| known.is(Class::OneShot) && known.digest() == about.digest();
             if let Some(at) = self.about.iter().position(same) {
                 self.remove(at);
             }
@@ -81,18 +87,21 @@ impl Log {
         self.count(&entry, true);
         Arc::make_mut(&mut self.entries).push(entry);
         self.follow(&about);
-        let overwrites = !about.writes.is_empty();
+        let overwrites = !about.writes().is_empty();
+        let prepares = about.prepares();
         self.about.push(about);
         if overwrites {
             self.compact();
         }
-        self.changed();
+        if !prepares {
+            self.changed();
+        }
     }
 
     /// Drops the entry that prepared a statement.
     pub(crate) fn close(&mut self, id: u32) {
         let is_it = |entry: &LogEntry| matches!(entry.expected, Expected::Statement { id: known, .. } if known == id);
-        if let Some(at) = self.entries.iter().position(|entry| is_it(entry)) {
+        if let Some(at) = self.entries.iter().rposition(|entry| is_it(entry)) {
             self.remove(at);
         }
     }
@@ -100,7 +109,7 @@ impl Log {
     /// Drops the entries that set one of these cells and nothing else.
     pub(crate) fn forget(&mut self, cells: &[Cell]) {
         for at in (0..self.about.len()).rev() {
-            let writes = &self.about[at].writes;
+            let writes = self.about[at].writes();
             if !writes.is_empty() && writes.iter().all(|cell| cells.contains(cell)) {
                 self.remove(at);
             }
@@ -119,7 +128,7 @@ impl Log {
 
     /// Whether an entry sets this cell.
     pub(crate) fn sets(&self, cell: &Cell) -> bool {
-        self.about.iter().any(|about| about.writes.contains(cell))
+        self.about.iter().any(|about| about.writes().contains(cell))
     }
 
     /// Whether nobody can say what the session has set.
@@ -160,7 +169,7 @@ impl Log {
         let mut chosen = Vec::new();
         for about in self.about.iter().rev() {
             let counts = |cell: &Cell| relevant(cell) || reads(&read, cell);
-            if about.resets() || about.writes.iter().any(counts) {
+            if about.resets() || about.writes().iter().any(counts) {
                 read.extend(about.reads.iter().cloned());
                 chosen.push(about);
             }
@@ -173,16 +182,22 @@ impl Log {
     /// Whether the last entry that sets a user variable surely makes it something else than NULL, and
     /// nothing else has written it since.
     pub(crate) fn is_set(&self, cell: &Cell) -> bool {
-        let last = self.since_reset().iter().rev().find(|about| about.writes.contains(cell));
+        let last = self.since_reset().iter().rev().find(|about| about.writes().contains(cell));
         last.is_some_and(|about| about.null(cell).is_none())
             && !self.lost.contains(cell)
             && !self.lost.contains(&Cell::Anything)
     }
 
+    /// The fingerprint of all that a server makes of a statement that it prepares, unless that names a
+    /// user variable.
+    fn shape(&self) -> Option<StateId> {
+        *self.shape.get_or_init(|| self.fingerprint(shapes_statement))
+    }
+
     fn gather<'a>(&self, entries: impl Iterator<Item = &'a About>) -> StateId {
         let mut gather = Gather::new(0);
         gather.schema(self.base.as_ref());
-        entries.for_each(|about| gather.add_state(about.digest));
+        entries.filter_map(About::digest).for_each(|digest| gather.add_state(digest));
         gather.finish()
     }
 
@@ -191,24 +206,30 @@ impl Log {
         if entry.code != CommandCode::STMT_PREPARE {
             return None;
         }
-        // Servers may ask a user variable for its type already then.
-        let names = entry.payload.contains(&b'@');
-        let named = |cell: &Cell| names && matches!(cell, Cell::User(_));
-        let state = self.fingerprint(|cell| shapes_statement(cell) || named(cell))?;
+        let state = self.prepared_in(&entry.payload)?;
         let mut gather = Gather::new(1);
         gather.add(&entry.payload);
         gather.add_state(state);
         Some(gather.finish())
     }
 
+    /// What the session has made of what a server may look at when it prepares this text.
+    pub(crate) fn prepared_in(&self, text: &[u8]) -> Option<StateId> {
+        // Servers may ask a user variable for its type already then.
+        if !text.contains(&b'@') {
+            return self.shape();
+        }
+        self.fingerprint(|cell| shapes_statement(cell) || matches!(cell, Cell::User(_)))
+    }
+
     /// Keeps up with what an entry writes, and with what it depends on.
     fn follow(&mut self, about: &About) {
-        if about.writes.contains(&Cell::Anything) {
+        if about.writes().contains(&Cell::Anything) {
             self.lost.insert(Cell::Anything);
         } else if about.reads.iter().any(|read| self.has_lost(read)) {
-            self.lost.extend(about.writes.iter().cloned());
+            self.lost.extend(about.writes().iter().cloned());
         } else {
-            for cell in about.writes.iter().filter(|cell| about.null(cell).is_none()) {
+            for cell in about.writes().iter().filter(|cell| about.null(cell).is_none()) {
                 self.lost.remove(cell);
             }
         }
@@ -222,14 +243,16 @@ impl Log {
     }
 
     fn remove(&mut self, at: usize) {
-        self.about.remove(at);
+        let about = self.about.remove(at);
         let entry = Arc::make_mut(&mut self.entries).remove(at);
         self.count(&entry, false);
-        self.changed();
+        if !about.prepares() {
+            self.changed();
+        }
     }
 
     fn changed(&mut self) {
-        self.state = None;
+        (self.state, self.shape) = (None, OnceLock::new());
     }
 
     fn count(&mut self, entry: &LogEntry, comes: bool) {
@@ -256,7 +279,7 @@ fn is_plain(entry: &LogEntry) -> bool {
 
 /// Whether what a cell holds can be seen in what a server makes of a statement that it prepares:
 /// all but what is read when the statement is executed.
-pub(crate) fn shapes_statement(cell: &Cell) -> bool {
+fn shapes_statement(cell: &Cell) -> bool {
     match cell {
         Cell::User(_)
         | Cell::AnyUser

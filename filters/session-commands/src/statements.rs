@@ -1,7 +1,6 @@
 //! The prepared statements of a session, by the ids that its client knows.
 
 use crate::types;
-use bytes::Bytes;
 use chain::Command;
 use std::collections::HashMap;
 
@@ -12,19 +11,16 @@ const FIRST: u32 = 1 << 31;
 #[derive(Debug)]
 pub(crate) struct Statements {
     next: u32,
-    known: HashMap<u32, Known>,
-}
-
-#[derive(Debug)]
-struct Known {
-    parameters: u16,
-    /// As the client has sent them last.
-    types: Option<Bytes>,
+    /// How many parameters each has.
+    known: HashMap<u32, u16>,
+    /// The types of the parameters, as the client has sent them last. Apart: those that were never
+    /// executed have none.
+    types: HashMap<u32, Box<[u8]>>,
 }
 
 impl Default for Statements {
     fn default() -> Self {
-        Self { next: FIRST, known: HashMap::new() }
+        Self { next: FIRST, known: HashMap::new(), types: HashMap::new() }
     }
 }
 
@@ -42,7 +38,8 @@ impl Statements {
     }
 
     pub(crate) fn add(&mut self, id: u32, parameters: u16) {
-        self.known.insert(id, Known { parameters, types: None });
+        self.known.insert(id, parameters);
+        self.types.remove(&id);
     }
 
     pub(crate) fn has(&self, id: u32) -> bool {
@@ -51,22 +48,23 @@ impl Statements {
 
     pub(crate) fn remove(&mut self, id: u32) {
         self.known.remove(&id);
+        self.types.remove(&id);
     }
 
     /// All are gone; ids are not used again soon.
     pub(crate) fn clear(&mut self) {
-        self.known = HashMap::new();
+        (self.known, self.types) = (HashMap::new(), HashMap::new());
     }
 
     /// Remembers the types that an EXECUTE brings, or gives it those that it leaves out.
     pub(crate) fn complete(&mut self, id: u32, command: &mut Command) {
-        let Some(known) = self.known.get_mut(&id) else { return };
-        if let Some(types) = types::of(command, known.parameters) {
-            if known.types.as_ref() != Some(&types) {
-                known.types = Some(types);
+        let Some(parameters) = self.known.get(&id).copied() else { return };
+        if let Some(types) = types::of(command, parameters) {
+            if self.types.get(&id).is_none_or(|known| **known != *types) {
+                self.types.insert(id, types.into());
             }
-        } else if let Some(types) = &known.types
-            && let Some(payload) = types::with(command, known.parameters, types)
+        } else if let Some(types) = self.types.get(&id)
+            && let Some(payload) = types::with(command, parameters, types)
         {
             command.rewrite(payload);
         }

@@ -3,7 +3,7 @@
 //!
 //! MySQL Internals, "COM_STMT_EXECUTE".
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{BufMut, BytesMut};
 use chain::Command;
 use std::ops::Range;
 use wire::{capability::Capabilities, command::Execute};
@@ -20,9 +20,9 @@ struct Place {
 const HEAD: usize = 10;
 
 /// The types that an EXECUTE of a statement with this many parameters brings.
-pub(crate) fn of(command: &Command, parameters: u16) -> Option<Bytes> {
+pub(crate) fn of(command: &Command, parameters: u16) -> Option<&[u8]> {
     let place = place(command, parameters)?;
-    (!place.types.is_empty()).then(|| Bytes::copy_from_slice(&command.whole()[place.types]))
+    (!place.types.is_empty()).then(|| &command.whole()[place.types])
 }
 
 /// The payload of an EXECUTE that brings none, with these. `None` if it brings some.

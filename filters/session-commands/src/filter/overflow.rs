@@ -23,7 +23,7 @@ impl SessionCommands {
             return Ok(());
         }
         let bytes: usize = plan.entries.iter().map(|entry| entry.payload.len()).sum();
-        let Config { max_entries, max_bytes, overflow, .. } = self.config;
+        let Config { max_entries, max_bytes, overflow, .. } = *self.config;
         let full = |log: &Log| {
             log.plain + plan.entries.len() > max_entries || log.bytes + bytes > max_bytes
         };

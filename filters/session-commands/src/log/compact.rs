@@ -36,13 +36,13 @@ impl Later {
         let hidden =
             |cell: &Cell| self.set.contains(cell) || self.valued.contains(cell) && is_null(cell);
         let made = |cell: &Cell| self.set.contains(cell) || self.touched.contains(cell);
-        !about.writes.is_empty()
-            && about.writes.iter().all(hidden)
-            && about.touches.iter().all(made)
+        !about.writes().is_empty()
+            && about.writes().iter().all(hidden)
+            && about.touches().iter().all(made)
     }
 
     fn add(&mut self, about: &About) {
-        for cell in about.writes.iter().filter(|cell| **cell != Cell::Anything) {
+        for cell in about.writes().iter().filter(|cell| **cell != Cell::Anything) {
             let whole = about.null(cell).is_none();
             let known = if whole { &mut self.set } else { &mut self.valued };
             known.insert(cell.clone());
@@ -54,7 +54,7 @@ impl Later {
             self.touched.retain(keeps);
         }
         // That it asks whether a variable is there, when it makes it, is of no account.
-        self.touched.extend(about.touches.iter().cloned());
+        self.touched.extend(about.touches().iter().cloned());
     }
 }
 

@@ -30,16 +30,22 @@ pub(crate) struct Nullable {
     pub(crate) surely: bool,
 }
 
-/// What an entry does.
+/// What an entry does. A session has many of those that only prepare a statement: they are small.
 #[derive(Debug)]
 pub(super) struct About {
-    pub(super) class: Class,
     pub(super) reads: Cow<'static, [Cell]>,
-    pub(super) writes: Vec<Cell>,
-    pub(super) nulls: Vec<Nullable>,
-    pub(super) touches: Vec<Cell>,
+    /// `None`: it prepares a statement.
+    does: Option<Box<Does>>,
+}
+
+#[derive(Debug)]
+struct Does {
+    class: Class,
+    writes: Vec<Cell>,
+    nulls: Vec<Nullable>,
+    touches: Vec<Cell>,
     /// Of its command.
-    pub(super) digest: StateId,
+    digest: StateId,
 }
 
 impl Entry {
@@ -69,17 +75,46 @@ impl Entry {
 
 impl About {
     pub(super) fn of(entry: &Entry) -> Self {
-        let Entry { class, reads, writes, nulls, touches, .. } = entry.clone();
-        Self { class, reads, writes, nulls, touches, digest: entry.digest() }
+        let Entry { class, reads, writes, nulls, touches, .. } = entry;
+        let prepares = matches!(entry.expected, Expected::Statement { .. });
+        let does = (!prepares).then(|| {
+            let (writes, nulls) = (writes.clone(), nulls.clone());
+            let (class, touches, digest) = (*class, touches.clone(), entry.digest());
+            Box::new(Does { class, writes, nulls, touches, digest })
+        });
+        Self { reads: reads.clone(), does }
+    }
+
+    /// Whether it does no more than to prepare a statement of COM_STMT_PREPARE.
+    pub(super) fn prepares(&self) -> bool {
+        self.does.is_none()
+    }
+
+    pub(super) fn writes(&self) -> &[Cell] {
+        self.does.as_ref().map_or(&[], |does| &does.writes)
+    }
+
+    pub(super) fn touches(&self) -> &[Cell] {
+        self.does.as_ref().map_or(&[], |does| &does.touches)
+    }
+
+    /// Of its command; `None` of one that prepares a statement.
+    pub(super) fn digest(&self) -> Option<StateId> {
+        self.does.as_ref().map(|does| does.digest)
     }
 
     /// Whether it makes a user variable NULL: `Some(false)` where it may.
     pub(super) fn null(&self, cell: &Cell) -> Option<bool> {
-        self.nulls.iter().find(|null| null.cell == *cell).map(|null| null.surely)
+        let mut nulls = self.does.iter().flat_map(|does| &does.nulls);
+        nulls.find(|null| null.cell == *cell).map(|null| null.surely)
+    }
+
+    pub(super) fn is(&self, class: Class) -> bool {
+        self.does.as_ref().is_some_and(|does| does.class == class)
     }
 
     pub(super) fn resets(&self) -> bool {
-        self.class == Class::Lifecycle && self.writes.is_empty()
+        self.is(Class::Lifecycle) && self.writes().is_empty()
     }
 }
 
@@ -88,5 +123,20 @@ impl fmt::Debug for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { code, payload, class, .. } = self;
         write!(f, "Entry({}, {} bytes, {})", code.name(), payload.len(), class.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::About;
+    use crate::predict::Evidence;
+    use chain::facts::LogEntry;
+
+    /// Sessions have as many of each as they have prepared statements.
+    #[test]
+    fn what_is_kept_of_a_statement_is_small() {
+        assert!(size_of::<About>() <= 32, "{}", size_of::<About>());
+        assert!(size_of::<LogEntry>() <= 96, "{}", size_of::<LogEntry>());
+        assert!(size_of::<Evidence>() <= 96, "{}", size_of::<Evidence>());
     }
 }

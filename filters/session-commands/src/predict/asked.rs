@@ -7,7 +7,7 @@ use super::{
     evidence::{Me, Subject},
 };
 use crate::{
-    log::{Entry, Log, shapes_statement},
+    log::{Entry, Log},
     plan::Plan,
     state::Gather,
 };
@@ -34,8 +34,9 @@ const PATIENCE: u32 = 3;
 /// What a session needs to be answered from memory.
 #[derive(Debug)]
 pub(crate) struct Predicting {
-    memory: Arc<Memory>,
     me: Arc<Me>,
+    /// Whose account was hashed for that.
+    user: Option<Arc<str>>,
     /// Something else than session commands was executed since autocommit is off.
     pub(crate) worked: bool,
     /// The answer to the login, until a server was asked anything.
@@ -68,13 +69,15 @@ enum Kind {
 
 impl Predicting {
     pub(crate) fn new(memory: Arc<Memory>) -> Self {
-        let (me, began) = (Arc::new(Me::default()), Instant::now());
-        Self { memory, me, worked: false, login: None, began, accepted: false }
+        let (id, account, mismatches) = Default::default();
+        let me = Arc::new(Me { memory, id, account, mismatches });
+        let (user, login, began) = (None, None, Instant::now());
+        Self { me, user, worked: false, login, began, accepted: false }
     }
 
     /// Whether a server has to accept the account before anything more is answered from memory.
     fn is_overdue(&self, now: Instant) -> bool {
-        let limit = self.memory.settings.require_backend_auth_within;
+        let limit = self.me.memory.settings.require_backend_auth_within;
         !self.accepted && limit.is_some_and(|limit| now - self.began >= limit)
     }
 
@@ -96,26 +99,24 @@ impl Predicting {
             return None;
         }
         let kind = Kind::of(command, plan)?;
-        let settings = self.memory.store.settings();
+        let settings = self.me.memory.store.settings();
         if kind == Kind::Prepare && !settings.prepare {
             return None;
         }
         let state = kind.state(command, plan, log)?;
-        let prepares = kind == Kind::Prepare;
-        let constant = kind == Kind::Constant;
+        let (prepares, constant) = (kind == Kind::Prepare, kind == Kind::Constant);
         let departures = session.topology.departures();
-        let stamp = self.memory.epochs.stamp(constant, departures, servers(session));
+        let stamp = self.me.memory.epochs.stamp(constant, departures, servers(session));
         let subject = Subject {
             base: base(command, kind, state),
-            account: account(session),
             constant,
             prepares,
             may_fail: plan.entries.first().is_some_and(|it| it.expected == Expected::Anything),
             stamp,
             capabilities: session.capabilities,
         };
-        self.me.id.store(session.id, Relaxed);
-        let evidence = Evidence::new(self.memory.clone(), self.me.clone(), subject);
+        self.is(session);
+        let evidence = Evidence::new(self.me.clone(), subject);
         let mut profiles = SmallVec::new();
         for profile in servers(session).filter_map(|server| server.profile.get()) {
             if !profiles.contains(&profile) {
@@ -123,6 +124,17 @@ impl Predicting {
             }
         }
         Some(Asked { evidence: Arc::new(evidence), profiles })
+    }
+
+    /// Notes whose session it is.
+    fn is(&mut self, session: &Session) {
+        self.me.id.store(session.id, Relaxed);
+        if self.user.as_ref().is_none_or(|user| !Arc::ptr_eq(user, &session.user)) {
+            let mut account = Gather::new(4);
+            account.add(session.user.as_bytes());
+            self.me.account.store(account.finish().0 as u64, Relaxed);
+            self.user = Some(session.user.clone());
+        }
     }
 
     /// Whether so many answers were wrong that there are no more for the session.
@@ -133,7 +145,7 @@ impl Predicting {
     /// The reply from memory, if there is one: all versions of servers that the session may meet
     /// are known to give the same.
     pub(crate) fn answer(&mut self, command: &Command, asked: &Asked) -> Option<Arc<Template>> {
-        let (memory, now) = (&self.memory, Instant::now());
+        let (memory, now) = (&self.me.memory, Instant::now());
         if self.was_wrong_too_often() || self.is_overdue(now) {
             return None;
         }
@@ -181,7 +193,7 @@ impl Predicting {
 
     /// Notes the reply of a server.
     fn note(&self, asked: &Asked, reply: Reply) -> Reply {
-        self.memory.counters.sent.add_one();
+        self.me.memory.counters.sent.add_one();
         let server = reply.fact().map(|ServedBy(target)| target.server.clone());
         let Some(server) = server.filter(|_| !reply.is_handover()) else { return reply };
         asked.evidence.watch(server, reply)
@@ -190,8 +202,8 @@ impl Predicting {
     /// Notes what a command does to other sessions, now and when it is done.
     fn follow(&self, command: &Command) -> Option<Changed> {
         let changes = Changes::by(command)?;
-        self.memory.epochs.change(changes);
-        Some(Changed(self.memory.clone(), changes))
+        self.me.memory.epochs.change(changes);
+        Some(Changed(self.me.memory.clone(), changes))
     }
 
     /// Finds out whether the login was rightly answered from memory: a server was asked, and
@@ -264,10 +276,7 @@ impl Kind {
         let entry = plan.entries.first();
         let reads = entry.map_or(&[][..], |Entry { reads, .. }| reads);
         if self == Self::Prepare {
-            // Its metadata may say what type a user variable has.
-            let names = command.payload().contains(&b'@');
-            let named = |cell: &Cell| names && matches!(cell, Cell::User(_));
-            return log.fingerprint(|cell| shapes_statement(cell) || named(cell));
+            return log.prepared_in(command.payload());
         }
         log.fingerprint(|cell| shapes_reply(cell) || reads.contains(cell))
     }
@@ -309,26 +318,24 @@ fn base(command: &Command, kind: Kind, state: StateId) -> StateId {
     let mut gather = Gather::new(3);
     let autocommit = session.status().contains(Status::AUTOCOMMIT);
     let (code, login) = (command.code().0, kind == Kind::Login);
-    gather.add(&[code, u8::from(login), u8::from(autocommit)]);
+    let Capabilities(mine) = session.capabilities;
+    let wire = mine & (Capabilities::WIRE_FORMAT.0 | Capabilities::BEHAVIOUR.0);
+    // In one piece: each costs as much as many of its bytes.
+    let numbers = u128::from(wire) << 64
+        | u128::from(session.hostgroup.0) << 32
+        | u128::from(session.collation) << 16
+        | u128::from(code) << 8
+        | u128::from(login) << 1
+        | u128::from(autocommit);
+    gather.add(&numbers.to_le_bytes());
     match command.code() {
         CommandCode::QUERY => gather.add(&command.sql().unwrap_or_default()),
         _ => gather.add(command.payload()),
     }
     gather.add(session.user.as_bytes());
     gather.schema(session.current_schema.as_ref());
-    let Capabilities(mine) = session.capabilities;
-    let wire = mine & (Capabilities::WIRE_FORMAT.0 | Capabilities::BEHAVIOUR.0);
-    gather.add(&wire.to_le_bytes());
-    gather.add(&session.collation.to_le_bytes());
-    gather.add(&session.hostgroup.0.to_le_bytes());
     gather.add_state(state);
     gather.finish()
-}
-
-fn account(session: &Session) -> u64 {
-    let mut gather = Gather::new(4);
-    gather.add(session.user.as_bytes());
-    gather.finish().0 as u64
 }
 
 /// Servers that the session may meet: those of its hostgroup, and of the other one of its cluster.

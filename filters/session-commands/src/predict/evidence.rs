@@ -6,7 +6,6 @@ use super::{
     store::{Key, Place},
     template::{Difference, LONGEST},
 };
-use crate::state::Gather;
 use bytes::{Bytes, BytesMut};
 use chain::{
     Answer, Frame, Reply, Server,
@@ -18,16 +17,19 @@ use std::{
     num::NonZeroU64,
     sync::{
         Arc, Mutex, OnceLock, PoisonError,
-        atomic::{AtomicBool, AtomicU32, Ordering::Relaxed},
+        atomic::{AtomicU32, AtomicU64, Ordering::Relaxed},
     },
     time::Instant,
 };
 use wire::{capability::Capabilities, err::ErrPacket, packet::HEADER_LEN};
 
 /// What is known of a session here.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Me {
+    pub(crate) memory: Arc<Memory>,
     pub(crate) id: AtomicU32,
+    /// Its account, hashed.
+    pub(crate) account: AtomicU64,
     /// Answers from memory that have turned out to be wrong.
     pub(crate) mismatches: AtomicU32,
 }
@@ -36,7 +38,6 @@ pub(crate) struct Me {
 pub(crate) struct Subject {
     /// What it depends on, but for the server's version.
     pub(crate) base: StateId,
-    pub(crate) account: u64,
     pub(crate) constant: bool,
     pub(crate) prepares: bool,
     /// An error is accepted: what the command names says it once more when it is used.
@@ -45,15 +46,20 @@ pub(crate) struct Subject {
     pub(crate) capabilities: Capabilities,
 }
 
-/// The reply to one command; the witness of its entry in the log.
+/// The reply to one command; the witness of its entry in the log. A session has many of them.
 pub(crate) struct Evidence {
-    memory: Arc<Memory>,
     me: Arc<Me>,
     pub(crate) subject: Subject,
     expected: OnceLock<Expected>,
-    /// Servers that have been seen to execute it. Locked for one look.
+    /// Once a server has executed it.
+    executed: OnceLock<Box<Executed>>,
+}
+
+/// What servers have done with it.
+#[derive(Default)]
+struct Executed {
+    /// Those that have been seen to execute it. Locked for one look.
     servers: Mutex<SmallVec<[u32; 4]>>,
-    executed: AtomicBool,
     /// The ERR packet, without its header, that a server has given although another answer was
     /// given from memory.
     refusal: OnceLock<Box<[u8]>>,
@@ -73,25 +79,18 @@ struct Expected {
 const TRANSIENT: [u16; 10] = [1040, 1053, 1203, 1205, 1213, 1226, 1317, 1927, 1969, 3024];
 
 impl Subject {
-    /// Its key for servers of this profile.
+    /// Its key for servers of this profile: another one for each, and as secret as the base.
     pub(crate) fn key(&self, profile: Option<NonZeroU64>) -> Key {
-        let mut gather = Gather::new(5);
-        gather.add_state(self.base);
-        gather.add(&profile.map_or(0, NonZeroU64::get).to_le_bytes());
-        gather.finish().0
-    }
-
-    fn place(&self, profile: Option<NonZeroU64>) -> Place {
-        let Self { account, constant, .. } = *self;
-        Place { key: self.key(profile), account, constant }
+        // Odd: no two products are the same.
+        const SPREAD: u128 = 0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835;
+        let StateId(base) = self.base;
+        base ^ u128::from(profile.map_or(0, NonZeroU64::get)).wrapping_mul(SPREAD)
     }
 }
 
 impl Evidence {
-    pub(crate) fn new(memory: Arc<Memory>, me: Arc<Me>, subject: Subject) -> Self {
-        let (expected, servers) = (OnceLock::new(), Mutex::default());
-        let (executed, refusal) = (AtomicBool::new(false), OnceLock::new());
-        Self { memory, me, subject, expected, servers, executed, refusal }
+    pub(crate) fn new(me: Arc<Me>, subject: Subject) -> Self {
+        Self { me, subject, expected: OnceLock::new(), executed: OnceLock::new() }
     }
 
     /// Says what the client was told.
@@ -145,25 +144,29 @@ impl Evidence {
         }
     }
 
+    fn place(&self, profile: Option<NonZeroU64>) -> Place {
+        let account = self.me.account.load(Relaxed);
+        Place { key: self.subject.key(profile), account, constant: self.subject.constant }
+    }
+
     fn template(&self, answer: &Answer) -> Option<Template> {
         let Subject { prepares, capabilities, .. } = self.subject;
-        let welcome = self.memory.store.settings().with_warnings;
+        let welcome = self.me.memory.store.settings().with_warnings;
         Template::of(answer, prepares, capabilities, welcome)
     }
 
     fn sample(&self, profile: Option<NonZeroU64>, template: Option<Arc<Template>>) {
         let (session, stamp) = (self.me.id.load(Relaxed), self.subject.stamp);
         let sample = Sample { template, session, stamp };
-        let change =
-            self.memory.store.observe(self.subject.place(profile), &sample, Instant::now());
-        self.memory.count(change);
+        let change = self.me.memory.store.observe(self.place(profile), &sample, Instant::now());
+        self.me.memory.count(change);
     }
 
     /// Whether this server has not been seen to execute it before.
     fn seen_by(&self, server: &Server) -> bool {
-        self.executed.store(true, Relaxed);
+        let executed = self.executed.get_or_init(Box::default);
         // A panic while locked leaves a list of whole entries.
-        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut servers = executed.servers.lock().unwrap_or_else(PoisonError::into_inner);
         let new = !servers.contains(&server.id) && servers.len() < 64;
         if new {
             servers.push(server.id);
@@ -173,7 +176,7 @@ impl Evidence {
 
     /// The error that a server has given in place of what the client was told.
     pub(crate) fn refusal(&self) -> Option<ErrPacket> {
-        ErrPacket::decode(self.refusal.get()?).ok()
+        ErrPacket::decode(self.executed.get()?.refusal.get()?).ok()
     }
 
     /// What was given from memory was not so.
@@ -184,14 +187,14 @@ impl Evidence {
     }
 
     fn mismatch(&self, expected: &Expected, profile: Option<NonZeroU64>, hard: bool) {
-        let (Memory { counters, store, .. }, now) = (&*self.memory, Instant::now());
+        let (Memory { counters, store, .. }, now) = (&*self.me.memory, Instant::now());
         if hard {
             counters.hard.add_one()
         } else {
             counters.soft.add_one()
         }
         for profile in [profile, expected.profile] {
-            self.memory.count(store.spoil(self.subject.place(profile), now));
+            self.me.memory.count(store.spoil(self.place(profile), now));
         }
         if hard && expected.predicted {
             self.me.mismatches.fetch_add(1, Relaxed);
@@ -200,7 +203,7 @@ impl Evidence {
     }
 
     fn verified(&self, profile: Option<NonZeroU64>, right: bool) {
-        let Memory { breaker, store, counters, .. } = &*self.memory;
+        let Memory { breaker, store, counters, .. } = &*self.me.memory;
         if breaker.verified(profile, right, store.settings().trip_rate, Instant::now()) {
             counters.tripped.add_one();
             tracing::warn!("too many answers from memory were wrong: there are none for a while");
@@ -227,7 +230,7 @@ impl Evidence {
                 self.mismatch(expected, profile, !prepares && !may_fail);
                 let error = answer.end.packet.get(HEADER_LEN..).unwrap_or_default();
                 // The first one is as good as any.
-                let _ = self.refusal.set(error.into());
+                let _ = self.executed.get_or_init(Box::default).refusal.set(error.into());
             } else if new {
                 self.sample(profile, None);
             }
@@ -266,9 +269,9 @@ impl Evidence {
                     self.mismatch(expected, profile, true);
                     return Some(Verdict::Other(Bytes::new()));
                 }
-                self.memory.counters.soft.add_one();
+                self.me.memory.counters.soft.add_one();
                 let key = self.subject.key(profile);
-                self.memory.store.replace(key, template, Instant::now());
+                self.me.memory.store.replace(key, template, Instant::now());
                 None
             }
         }
@@ -277,7 +280,7 @@ impl Evidence {
 
 impl Witness for Evidence {
     fn saw(&self, server: &Server, answer: &Answer) -> Option<Verdict> {
-        self.memory.counters.replayed.add_one();
+        self.me.memory.counters.replayed.add_one();
         let new = self.seen_by(server);
         self.judge(self.expected.get()?, server, answer, new)
     }
@@ -287,8 +290,8 @@ impl Witness for Evidence {
 impl Drop for Evidence {
     fn drop(&mut self) {
         let predicted = self.expected.get().is_some_and(|expected| expected.predicted);
-        if predicted && !*self.executed.get_mut() {
-            self.memory.counters.avoided.add_one();
+        if predicted && self.executed.get().is_none() {
+            self.me.memory.counters.avoided.add_one();
         }
     }
 }

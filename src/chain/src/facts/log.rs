@@ -10,8 +10,9 @@ use wire::command::CommandCode;
 pub type Lsn = u64;
 
 /// What a connection is like after the commands that made it so: a keyed hash, of this process
-/// alone. Equal ids are equal states.
+/// alone. Equal ids are equal states. Aligned as other numbers are: sessions keep many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(Rust, packed(8))]
 pub struct StateId(pub u128);
 
 /// The session's log as it was when the command was sent, and what the command adds to it. On a

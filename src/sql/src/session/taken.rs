@@ -7,18 +7,25 @@
 
 use super::{Cell, cell::folded, prepared::is_mariadb};
 use crate::Dialect;
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::LazyLock};
 
 /// What every statement takes.
 static ALWAYS: [Cell; 5] =
     [Cell::Schema, Cell::CharsetClient, Cell::CollationConnection, Cell::SQL_MODE, Cell::Role];
 
-/// Variables of which MySQL remembers what they were, and what stands in texts that name one.
-const REMEMBERED: [(&str, &[&str]); 4] = [
-    ("div_precision_increment", &["/", "avg"]),
-    ("lc_time_names", &["name", "format", "str_to_date"]),
-    ("default_week_format", &["week"]),
-    ("time_zone", &["timestamp"]),
+/// Variables of which MySQL remembers what they were.
+const REMEMBERED: [&str; 4] =
+    ["div_precision_increment", "lc_time_names", "default_week_format", "time_zone"];
+
+/// What stands in texts that depend on one of them, and on which. No two begin alike.
+const SIGNS: [(&str, usize); 7] = [
+    ("/", 0),
+    ("avg", 0),
+    ("name", 1),
+    ("format", 1),
+    ("str_to_date", 1),
+    ("week", 2),
+    ("timestamp", 3),
 ];
 
 /// The cells that a statement takes from its session when it is prepared; `text` is what is prepared,
@@ -28,18 +35,23 @@ pub fn prepared_with(text: Option<&[u8]>, dialect: Dialect) -> Cow<'static, [Cel
     if is_mariadb(dialect) {
         return Cow::Borrowed(&ALWAYS);
     }
-    let mut cells = Vec::new();
-    for (name, signs) in REMEMBERED {
-        if text.is_none_or(|text| signs.iter().any(|sign| contains(text, sign.as_bytes()))) {
-            cells.push(Cell::System(name.into()));
-        }
-    }
-    match text {
-        Some(text) => cells.extend(named(text)),
-        None => cells.push(Cell::AnyUser),
-    }
-    if cells.is_empty() { Cow::Borrowed(&ALWAYS) } else { [&ALWAYS[..], &cells].concat().into() }
+    let known = &SETS[text.map_or(SETS.len() - 1, remembered)][..];
+    let users: Vec<_> = match text {
+        Some(text) => named(text).collect(),
+        None => vec![Cell::AnyUser],
+    };
+    // Sessions keep this for each of their statements: most share what is there anyway.
+    if users.is_empty() { Cow::Borrowed(known) } else { [known, &users].concat().into() }
 }
+
+/// What is always taken, with each choice of what is remembered.
+static SETS: LazyLock<[Vec<Cell>; 1 << REMEMBERED.len()]> = LazyLock::new(|| {
+    std::array::from_fn(|which| {
+        let chosen = REMEMBERED.iter().enumerate().filter(|(at, _)| which >> at & 1 == 1);
+        let chosen = chosen.map(|(_, name)| Cell::System((*name).into()));
+        ALWAYS.iter().cloned().chain(chosen).collect()
+    })
+});
 
 /// The user variables that may be named in a text, wherever a string in it begins or ends.
 fn named(text: &[u8]) -> impl Iterator<Item = Cell> {
@@ -58,8 +70,15 @@ fn named(text: &[u8]) -> impl Iterator<Item = Cell> {
     })
 }
 
-fn contains(text: &[u8], word: &[u8]) -> bool {
-    text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word))
+/// Which of [`REMEMBERED`] a text depends on: a bit for each.
+fn remembered(text: &[u8]) -> usize {
+    text.iter().enumerate().fold(0, |which, (at, byte)| {
+        let begins = |(sign, _): &&(&str, usize)| sign.as_bytes()[0] == byte.to_ascii_lowercase();
+        let Some((sign, of)) = SIGNS.iter().find(begins) else { return which };
+        let word = text[at..].get(..sign.len());
+        let has = word.is_some_and(|word| word.eq_ignore_ascii_case(sign.as_bytes()));
+        which | usize::from(has) << of
+    })
 }
 
 #[cfg(test)]
@@ -88,6 +107,7 @@ mod tests {
             ("SELECT 1/3", "@@div_precision_increment"),
             ("SELECT MonthName(d)", "@@lc_time_names"),
             ("SELECT WEEK(d), @w", "@@default_week_format @w"),
+            ("SELECT DATE_FORMAT(d, '%W'), AVG(a)", "@@div_precision_increment @@lc_time_names"),
             ("SELECT TIMESTAMP'2020-01-01 00:00:00+00:00'", "@@time_zone"),
         ] {
             assert_eq!(more(Some(text), Vendor::MySql), cells, "{text}");
