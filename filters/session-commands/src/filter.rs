@@ -21,7 +21,7 @@ use bytes::Bytes;
 use chain::{
     Command, Filter, Frame, Next, Reply, Result, Session,
     command::Asker,
-    facts::{Fresh, Predicted, ServedBy, SessionLog, Statement, Target, This},
+    facts::{Fresh, Lsn, Predicted, ServedBy, SessionLog, Statement, Target, This},
 };
 use sql::{
     Class,
@@ -65,6 +65,8 @@ pub(crate) struct SessionCommands {
     generation: u32,
     schemaless: bool,
     nowhere: bool,
+    /// Servers may have seen the log up to here.
+    seen: Lsn,
     /// What the dispatcher has last heard of whether the session is tied, and whether by what the log
     /// has.
     told: (bool, bool),
@@ -123,6 +125,7 @@ impl Filter for SessionCommands {
         if let Some(order) = self.propagates(&plan, this) {
             command.note(order);
         }
+        self.seen = self.log.last();
         let named = self.assumed_text(&command);
         let reply = match &mut self.predicting {
             Some(predicting) => predicting.run(command, asked, next).await?,
@@ -198,6 +201,7 @@ impl SessionCommands {
             generation: 0,
             schemaless: false,
             nowhere: false,
+            seen: 0,
             told: (false, false),
             told_memory: None,
             pending: None,
@@ -280,7 +284,8 @@ impl SessionCommands {
                     plan.ties.push(Change::Untie(Cause::LongData, name));
                 }
                 if command.code() == CommandCode::STMT_CLOSE && id != LAST_PREPARED {
-                    self.log.close(id);
+                    let place = self.log.close(id);
+                    plan.closes_unseen = place.is_some_and(|lsn| lsn > self.seen);
                     self.statements.remove(id);
                     self.forget_here(id);
                 }

@@ -98,12 +98,18 @@ impl Log {
         }
     }
 
-    /// Drops the entry that prepared a statement.
-    pub(crate) fn close(&mut self, id: u32) {
+    /// The place of the last entry, there or to come.
+    pub(crate) fn last(&self) -> Lsn {
+        self.last
+    }
+
+    /// Drops the entry that prepared a statement. The place that it had.
+    pub(crate) fn close(&mut self, id: u32) -> Option<Lsn> {
         let is_it = |entry: &LogEntry| matches!(entry.expected, Expected::Statement { id: known, .. } if known == id);
-        if let Some(at) = self.entries.iter().rposition(|entry| is_it(entry)) {
-            self.remove(at);
-        }
+        let at = self.entries.iter().rposition(|entry| is_it(entry))?;
+        let lsn = self.entries[at].lsn;
+        self.remove(at);
+        Some(lsn)
     }
 
     /// Drops the entries that set one of these cells and nothing else.

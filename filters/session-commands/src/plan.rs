@@ -39,6 +39,8 @@ pub(crate) struct Plan {
     pub(crate) takes: Cow<'static, [Cell]>,
     /// It names a statement of COM_STMT_PREPARE that the session does not have.
     pub(crate) names_nothing: bool,
+    /// It closes a statement that no server has seen.
+    pub(crate) closes_unseen: bool,
     pub(crate) resets: bool,
     pub(crate) sets_last_insert_id: bool,
     /// It has several statements: after an error, some of them may have been executed.

@@ -24,7 +24,9 @@ impl SessionCommands {
             CommandCode::SET_OPTION if !attached => {
                 matches!(command.payload(), [0 | 1, 0]).then(|| self.remember(command, plan))
             }
-            CommandCode::STMT_CLOSE if !attached || plan.names_nothing => Some(Reply::none()),
+            CommandCode::STMT_CLOSE if !attached || plan.names_nothing || plan.closes_unseen => {
+                Some(Reply::none())
+            }
             CommandCode::STMT_SEND_LONG_DATA if plan.names_nothing => Some(Reply::none()),
             CommandCode::STMT_EXECUTE
             | CommandCode::STMT_BULK_EXECUTE

@@ -36,9 +36,10 @@ impl SessionCommands {
 
     /// Says so for a command that was answered from memory. What fails is found out when the
     /// connection is used.
-    pub(super) async fn propagate_alone(&self, command: &Command, next: Next<'_>) {
+    pub(super) async fn propagate_alone(&mut self, command: &Command, next: Next<'_>) {
         let Some(pending) = self.pending.as_ref().filter(|_| self.last.is_some()) else { return };
         let Some(order) = self.propagates(&pending.plan, pending.this) else { return };
+        self.seen = self.log.last();
         let word = command.aside("session-commands", CommandCode::PING, b"").with(order);
         if let Err(error) = next.run(word).await {
             tracing::debug!(code = error.code(), "nothing is propagated");

@@ -16,8 +16,13 @@ use std::sync::{
 };
 use tower::util::MapRequestLayer;
 use wire::{
-    capability::Capabilities, err::ErrPacket, ok::OkPacket, packet::put_packet,
-    session_state::Tracker, status::Status,
+    capability::Capabilities,
+    command::CommandCode,
+    err::ErrPacket,
+    ok::OkPacket,
+    packet::{HEADER_LEN, put_packet},
+    session_state::Tracker,
+    status::Status,
 };
 
 /// Two servers of one hostgroup, and a chain before them.
@@ -162,6 +167,13 @@ fn ok(packet: OkPacket) -> Answer {
 fn tracks(name: &str, value: &str) -> Answer {
     let tracker = Tracker::SystemVariable { name: name.into(), value: value.into() };
     ok(OkPacket { trackers: vec![tracker], ..OkPacket::default() })
+}
+
+/// What a statement without columns and parameters is answered with.
+fn prepared() -> Answer {
+    let mut framed = BytesMut::new();
+    put_packet(&mut framed, 1, &[0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    Answer { packets: framed.freeze(), end: End::default() }
 }
 
 fn err(code: u16) -> Answer {
@@ -390,6 +402,34 @@ fn a_server_counts_once_for_each_entry() {
     world.log.take();
     world.connect().query(SET).expect("an answer");
     assert_eq!(world.log.take().len(), 1, "two of five");
+}
+
+/// A server that was not sent what prepares a statement has nothing to close.
+#[test]
+fn a_statement_that_no_server_has_seen_is_closed_by_none() {
+    let world = World::new("");
+    world.answers(prepared());
+    let (prepare, close) = (CommandCode::STMT_PREPARE, CommandCode::STMT_CLOSE);
+    let open = |client: &mut Client, session: &Session| {
+        let command = Command::new(session.clone(), prepare, "SELECT 1");
+        let answer = client.send(command).expect("an answer");
+        Bytes::copy_from_slice(&answer.packets[HEADER_LEN + 1..HEADER_LEN + 5])
+    };
+    for _ in 0..5 {
+        open(&mut world.connect(), &world.session());
+    }
+    let (mut client, session) = (world.connect(), world.session());
+    let mut closed = |seen: bool| {
+        client.query("SELECT 1").expect("an answer");
+        let id = open(&mut client, &session);
+        if seen {
+            client.query("SELECT 2").expect("an answer");
+        }
+        world.log.take();
+        client.send(Command::new(session.clone(), close, id)).expect("nothing");
+        world.log.take().len()
+    };
+    assert_eq!([closed(false), closed(true), closed(false)], [0, 1, 0]);
 }
 
 /// What the session has set before is part of what the reply depends on, if it can be.
