@@ -6,12 +6,10 @@ use bytes::{Bytes, BytesMut};
 use chain::{
     Command, Reply,
     facts::{Expected, LogEntry, SessionLog, StateId, Unprepared},
+    id_map::IdMap,
     retry::Retry,
 };
-use std::{
-    collections::{HashMap, VecDeque},
-    time::Instant,
-};
+use std::{collections::VecDeque, time::Instant};
 use wire::{
     command::{CommandCode, statement::statement_id},
     err::ErrPacket,
@@ -23,7 +21,7 @@ pub(crate) use watch::watch;
 #[derive(Debug, Default)]
 pub(crate) struct Ids {
     /// The session's own, by its ids.
-    known: HashMap<u32, Known>,
+    known: IdMap<Known>,
     /// Those whose context the session's next log tells.
     unlabelled: Vec<u32>,
     /// Those of sessions that had the connection before; the one used last is the last.

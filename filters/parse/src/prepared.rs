@@ -4,11 +4,9 @@ use bytes::{Bytes, BytesMut};
 use chain::{
     Frame, Reply,
     facts::{Kept, Statement},
+    id_map::IdMap,
 };
-use std::{
-    collections::HashMap,
-    sync::{Arc, OnceLock},
-};
+use std::sync::{Arc, OnceLock};
 use wire::{
     command::{
         CommandCode,
@@ -21,7 +19,7 @@ use wire::{
 /// What has been prepared and not closed.
 #[derive(Debug, Default)]
 pub(crate) struct Prepared {
-    known: HashMap<u32, Kept>,
+    known: IdMap<Kept>,
     /// What MariaDB's id -1 stands for.
     last: Option<Kept>,
     /// The statement whose reply may still be on its way, and its id once that has passed.

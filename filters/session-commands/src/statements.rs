@@ -1,8 +1,7 @@
 //! The prepared statements of a session, by the ids that its client knows.
 
 use crate::types;
-use chain::Command;
-use std::collections::HashMap;
+use chain::{Command, id_map::IdMap};
 
 /// Ids of sessions begin here, so that one that ever reaches a server untranslated hits nobody.
 const FIRST: u32 = 1 << 31;
@@ -12,15 +11,15 @@ const FIRST: u32 = 1 << 31;
 pub(crate) struct Statements {
     next: u32,
     /// How many parameters each has.
-    known: HashMap<u32, u16>,
+    known: IdMap<u16>,
     /// The types of the parameters, as the client has sent them last. Apart: those that were never
     /// executed have none.
-    types: HashMap<u32, Box<[u8]>>,
+    types: IdMap<Box<[u8]>>,
 }
 
 impl Default for Statements {
     fn default() -> Self {
-        Self { next: FIRST, known: HashMap::new(), types: HashMap::new() }
+        Self { next: FIRST, known: IdMap::default(), types: IdMap::default() }
     }
 }
 
@@ -53,7 +52,7 @@ impl Statements {
 
     /// All are gone; ids are not used again soon.
     pub(crate) fn clear(&mut self) {
-        (self.known, self.types) = (HashMap::new(), HashMap::new());
+        (self.known, self.types) = (IdMap::default(), IdMap::default());
     }
 
     /// Remembers the types that an EXECUTE brings, or gives it those that it leaves out.

@@ -81,6 +81,7 @@ pub mod error;
 pub mod facts;
 pub mod filter;
 pub mod handover;
+pub mod id_map;
 pub mod lend;
 pub mod live;
 pub mod registry;

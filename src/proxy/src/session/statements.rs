@@ -1,12 +1,9 @@
 //! How many prepared statements a session has, and may have.
 
-use chain::{Body, Command, End, Frame};
-use std::{
-    collections::HashSet,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
+use chain::{Body, Command, End, Frame, id_map::IdSet};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering::Relaxed},
 };
 use wire::{
     command::CommandCode,
@@ -16,7 +13,7 @@ use wire::{
 
 /// The statements of one session that COM_STMT_PREPARE has made and nothing has closed.
 pub(super) struct Statements {
-    open: HashSet<u32>,
+    open: IdSet,
     limit: u32,
 }
 
@@ -37,7 +34,7 @@ const ID_END: usize = HEADER_LEN + 1 + 4;
 
 impl Statements {
     pub(super) fn new(limit: u32) -> Self {
-        Self { open: HashSet::new(), limit }
+        Self { open: IdSet::default(), limit }
     }
 
     /// So many from now on.
