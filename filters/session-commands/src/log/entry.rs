@@ -94,6 +94,13 @@ impl About {
         self.does.as_ref().map_or(&[], |does| &does.writes)
     }
 
+    /// Forgets all that it writes but this.
+    pub(super) fn keep_writes(&mut self, keep: impl FnMut(&Cell) -> bool) {
+        if let Some(does) = &mut self.does {
+            does.writes.retain(keep);
+        }
+    }
+
     pub(super) fn touches(&self) -> &[Cell] {
         self.does.as_ref().map_or(&[], |does| &does.touches)
     }

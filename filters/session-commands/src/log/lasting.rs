@@ -18,9 +18,9 @@ impl Log {
             let matters = |cell: &Cell| {
                 outlives_reset(cell) || reads(&read, cell) || read.contains(&Cell::Anything)
             };
-            about.writes.retain(matters);
+            about.keep_writes(matters);
             // What a reset makes of the charset may be what was read.
-            if about.writes.is_empty() && !(about.resets() && !read.is_empty()) {
+            if about.writes().is_empty() && !(about.resets() && !read.is_empty()) {
                 continue;
             }
             read.extend(about.reads.iter().cloned());
