@@ -89,6 +89,10 @@ impl Filter for Cache {
         };
         Ok(reply.map_body(|body| gather.watch(body)))
     }
+
+    fn inherit(&mut self, from: &mut Self, _: bool) {
+        self.seat = from.seat;
+    }
 }
 
 /// What a rule or a hint wants, for a command of the client's that runs a text.

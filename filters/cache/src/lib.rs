@@ -72,6 +72,6 @@ impl FilterFactory for Factory {
         let layer = each_session(move || {
             Cache::new(store.clone(), counted.clone(), max_result, Seat::default())
         });
-        Ok(Layer::new(layer).counting([lookups]))
+        Ok(Layer::new(layer).counting([lookups]).from_login())
     }
 }

@@ -88,7 +88,9 @@ impl FilterFactory for Factory {
             how: Forwarding { observe, raw_ids: prepared_statements == PreparedStatements::Raw },
             counters: counters.clone(),
         };
-        Ok(Layer::new(each_session(make)).counting([switches]))
+        let layer = Layer::new(each_session(make)).counting([switches]);
+        // It would take sessions to servers that have nothing of what they have set.
+        Ok(if always { layer.from_login() } else { layer })
     }
 }
 
@@ -147,6 +149,10 @@ impl Filter for Switch {
             self.chosen = Some(target.clone());
         }
         Ok(reply)
+    }
+
+    fn inherit(&mut self, from: &mut Self, _: bool) {
+        self.chosen = from.chosen.take();
     }
 }
 

@@ -14,6 +14,7 @@ use chain::{
     command::Asker,
     facts::{Explain, Hints, Statement},
     lend::Lend,
+    moving::Moves,
     stack::Calling,
 };
 use serde_json::json;
@@ -128,6 +129,17 @@ fn strip_from(command: &mut Command, found: &Found) {
     let statement = statement.rewritten(text.clone());
     command.rewrite_sql(&text);
     command.note(statement);
+}
+
+impl Moves for Hinting {
+    fn inherit(&mut self, from: &mut Self, _: bool) {
+        self.named = std::mem::take(&mut from.named);
+        self.complaints = std::mem::take(&mut from.complaints);
+    }
+
+    fn below(&mut self) -> Option<&mut Stack> {
+        self.below.at_home()
+    }
 }
 
 impl Service<Command> for Hinting {

@@ -111,8 +111,9 @@ impl FilterFactory for Factory {
             ignored: Counts::of(&ignored),
             denied: Counts::of(&denied),
         });
-        let layer =
-            tower::layer::layer_fn(move |below: Stack| filter::Hinting::new(shared.clone(), below));
+        let layer = tower::layer::layer_fn(move |below: Stack| {
+            Stack::moving(filter::Hinting::new(shared.clone(), below))
+        });
         Ok(Layer::new(layer).counting([honoured, ignored, denied]))
     }
 }

@@ -18,6 +18,7 @@ use bytes::Bytes;
 use chain::{
     Command, Error, FilterFactory, Result, Session, Stack,
     facts::{Fact, Shelf, Statement},
+    moving::Moves,
     registry::IntoLayer,
     stack::Calling,
 };
@@ -73,15 +74,17 @@ impl FilterFactory for Parse {
         let digest_limit = settings.digest_limit;
         let server = settings.server.as_deref().map(version).transpose()?;
         let dialect = Dialect { server, ansi_quotes: settings.ansi_quotes, ..Dialect::default() };
-        Ok(Self { dialect, digest_limit, shelf: Arc::default() })
+        let parse = Self { dialect, digest_limit, shelf: Arc::default() };
+        Ok(chain::Layer::new(parse).from_login())
     }
 }
 
 impl Layer<Stack> for Parse {
-    type Service = Parsing;
+    type Service = Stack;
 
-    fn layer(&self, inner: Stack) -> Parsing {
-        Parsing { parse: self.clone(), inner, prepared: None, now: Now::default() }
+    fn layer(&self, inner: Stack) -> Stack {
+        let parse = self.clone();
+        Stack::moving(Parsing { parse, inner, prepared: None, now: Now::default() })
     }
 }
 
@@ -94,6 +97,17 @@ pub struct Parsing {
     /// Made with the first statement that is prepared.
     prepared: Option<Box<Prepared>>,
     now: Now,
+}
+
+impl Moves for Parsing {
+    fn inherit(&mut self, from: &mut Self, _: bool) {
+        self.prepared = from.prepared.take();
+        self.now = std::mem::take(&mut from.now);
+    }
+
+    fn below(&mut self) -> Option<&mut Stack> {
+        Some(&mut self.inner)
+    }
 }
 
 impl Service<Command> for Parsing {

@@ -85,6 +85,13 @@ impl Filter for Route {
             None => reply,
         })
     }
+
+    fn inherit(&mut self, from: &mut Self, _: bool) {
+        self.known = std::mem::take(&mut from.known);
+        self.last = from.last.take();
+        self.access = std::mem::take(&mut from.access);
+        self.causal = std::mem::take(&mut from.causal);
+    }
 }
 
 impl Route {

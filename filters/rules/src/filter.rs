@@ -13,6 +13,7 @@ use chain::{
     facts::{Explain, RuleVerdict, Statement},
     lend::Lend,
     live::Current,
+    moving::Moves,
     stack::Calling,
 };
 use std::{
@@ -98,6 +99,16 @@ impl Rules {
     }
 }
 
+impl Moves for Rules {
+    fn inherit(&mut self, from: &mut Self, _: bool) {
+        self.seat.next_flag = from.seat.next_flag;
+    }
+
+    fn below(&mut self) -> Option<&mut Stack> {
+        self.below.at_home()
+    }
+}
+
 impl Service<Command> for Rules {
     type Response = Reply;
     type Error = Error;
@@ -119,6 +130,8 @@ impl Service<Command> for Rules {
         if kind == Kind::Statement
             && let Some(answer) = answer(&command, &outcome)
         {
+            // Nothing below hears which rules it was.
+            let answer = answer.map(|reply| reply.with(outcome.verdict));
             let answer = if let Some(watch) = watch { watch.reply(answer) } else { answer };
             return Box::pin(std::future::ready(answer));
         }

@@ -117,7 +117,7 @@ impl FilterFactory for Factory {
         let live = Live::new(set);
         let sessions = live.clone();
         let layer = tower::layer::layer_fn(move |below: Stack| {
-            filter::Rules::new(sessions.current(), below)
+            Stack::moving(filter::Rules::new(sessions.current(), below))
         });
         Ok(Layer::new(layer).counting([hits]).showing(shown).live(&live, RuleSet::hand_on_hits))
     }

@@ -150,6 +150,16 @@ impl Filter for SessionCommands {
         self.pending = Some(Pending { plan, this, target, outcome, assumed: false });
         Ok(reply)
     }
+
+    /// All but the settings, and what they make of answers from memory.
+    fn inherit(&mut self, from: &mut Self, _: bool) {
+        std::mem::swap(self, from);
+        std::mem::swap(&mut self.config, &mut from.config);
+        std::mem::swap(&mut self.predicting, &mut from.predicting);
+        if let Some(predicting) = &mut self.predicting {
+            predicting.inherit(from.predicting.take());
+        }
+    }
 }
 
 /// Notes how a reply ends, and how it begins.

@@ -9,6 +9,7 @@ use chain::{
         Affinity, Explain, Hints, RuleVerdict, ServedBy, Statement, StickyMode, Target, key_hash,
     },
     lend::Lend,
+    moving::Moves,
     stack::Calling,
 };
 use serde_json::json;
@@ -39,6 +40,19 @@ impl Sticky {
     pub(crate) fn new(shared: Arc<Shared>, below: Stack) -> Self {
         let servers = SmallVec::new();
         Self(Lend::new(State { shared, mode: None, later: None, servers, below }))
+    }
+}
+
+impl Moves for Sticky {
+    fn inherit(&mut self, from: &mut Self, _: bool) {
+        if let (Some(state), Some(from)) = (self.0.at_home(), from.0.at_home()) {
+            (state.mode, state.later) = (from.mode, from.later);
+            state.servers = std::mem::take(&mut from.servers);
+        }
+    }
+
+    fn below(&mut self) -> Option<&mut Stack> {
+        self.0.at_home().map(|state| &mut state.below)
     }
 }
 

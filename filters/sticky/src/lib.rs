@@ -75,8 +75,9 @@ impl FilterFactory for Factory {
             strict_failures: events.counter("strict-failure"),
             bad_values: events.counter("bad-value"),
         });
-        let layer =
-            tower::layer::layer_fn(move |below: Stack| filter::Sticky::new(shared.clone(), below));
+        let layer = tower::layer::layer_fn(move |below: Stack| {
+            Stack::moving(filter::Sticky::new(shared.clone(), below))
+        });
         Ok(Layer::new(layer).counting([modes, events]))
     }
 }

@@ -10,7 +10,7 @@
 //! sum of what comes next. Measured are few commands, of few sessions: reading the clock before and
 //! behind each filter is not for nothing.
 
-use crate::{Command, Error, Reply, Result, Stack, stack::Calling};
+use crate::{Command, Error, Reply, Result, Stack, moving::Around, stack::Calling};
 use std::{
     sync::{
         Arc,
@@ -86,6 +86,12 @@ impl Chooser {
     }
 }
 
+impl Around for Chooser {
+    fn inner(&mut self) -> &mut Stack {
+        &mut self.inner
+    }
+}
+
 impl Service<Command> for Chooser {
     type Response = Reply;
     type Error = Error;
@@ -117,6 +123,12 @@ pub(crate) struct Clocked {
 impl Clocked {
     pub(crate) fn new(sum: &Arc<Sum>, inner: Stack) -> Self {
         Self { sum: sum.clone(), inner }
+    }
+}
+
+impl Around for Clocked {
+    fn inner(&mut self) -> &mut Stack {
+        &mut self.inner
     }
 }
 

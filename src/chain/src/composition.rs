@@ -1,5 +1,6 @@
 //! A chain: two lists of filters, checked, and the stacks made of it.
 
+mod moved;
 mod succession;
 
 pub use crate::clocked::Taken;
@@ -188,13 +189,13 @@ impl Chain {
         if !self.turns.next() {
             return wrap(&self.session, self.timed, dispatch);
         }
-        let dispatch = Stack::new(Clocked::new(&self.bottoms.dispatch, dispatch));
-        Stack::new(Chooser::new(wrap_clocked(&self.session, self.timed, dispatch)))
+        let dispatch = Stack::around(Clocked::new(&self.bottoms.dispatch, dispatch));
+        Stack::around(Chooser::new(wrap_clocked(&self.session, self.timed, dispatch)))
     }
 
     /// One backend connection's stack, within one session.
     pub fn backend(&self, connection: Stack) -> Stack {
-        let connection = Stack::new(Clocked::new(&self.bottoms.connection, connection));
+        let connection = Stack::around(Clocked::new(&self.bottoms.connection, connection));
         wrap_clocked(&self.backend, self.timed, connection)
     }
 }
@@ -214,14 +215,14 @@ fn wrap(list: &[Entered], timed: bool, bottom: Stack) -> Stack {
 
 fn wrap_clocked(list: &[Entered], timed: bool, bottom: Stack) -> Stack {
     list.iter().rev().fold(bottom, |inner, entered| {
-        Stack::new(Clocked::new(&entered.sum, entered.over(inner, timed)))
+        Stack::around(Clocked::new(&entered.sum, entered.over(inner, timed)))
     })
 }
 
 impl Entered {
     fn over(&self, inner: Stack, timed: bool) -> Stack {
         let stack = self.layer.layer(inner);
-        if timed { Stack::new(Timed::new(&self.name, stack)) } else { stack }
+        if timed { Stack::around(Timed::new(&self.name, stack)) } else { stack }
     }
 }
 

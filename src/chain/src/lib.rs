@@ -84,6 +84,7 @@ pub mod handover;
 pub mod id_map;
 pub mod lend;
 pub mod live;
+pub mod moving;
 pub mod registry;
 pub mod reply;
 pub mod retry;

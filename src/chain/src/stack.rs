@@ -8,10 +8,12 @@ use crate::{
     counters::Family,
     error::{Error, Result},
     live::{Changes, Known, Live},
+    moving::{self, Around, Moves, Opaque, Part, Place, Thin},
 };
 use std::{
     any::Any,
     fmt,
+    marker::PhantomData,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -31,15 +33,55 @@ pub struct Layer {
     counters: Vec<Family>,
     shown: Option<Arc<serde_json::Value>>,
     live: Option<Arc<dyn Changes>>,
+    from_login: bool,
 }
 
 impl Stack {
-    /// A stack of this service.
+    /// A stack of this service, whose session stays in its chain for as long as it goes on.
     pub fn new<S>(service: S) -> Self
     where
         S: Service<Command, Response = Reply, Error = Error, Future: Send> + Send + 'static,
     {
-        Self(Box::new(service))
+        Self::boxed::<S, Opaque>(service)
+    }
+
+    /// A stack of a service that can hand on what it knows, so that a reload can give the session
+    /// another chain.
+    pub fn moving<S>(service: S) -> Self
+    where
+        S: Service<Command, Response = Reply, Error = Error, Future: Send> + Moves,
+    {
+        Self::boxed::<S, moving::Known>(service)
+    }
+
+    /// A stack of something that is no filter.
+    pub(crate) fn around<S>(service: S) -> Self
+    where
+        S: Service<Command, Response = Reply, Error = Error, Future: Send>
+            + Around
+            + Send
+            + 'static,
+    {
+        Self::boxed::<S, Thin>(service)
+    }
+
+    fn boxed<S, K>(service: S) -> Self
+    where
+        S: Service<Command, Response = Reply, Error: Into<Error>, Future: Send> + Send + 'static,
+        K: moving::Kind<S> + 'static,
+    {
+        Self(Box::new(Boxed::<S, K>(service, PhantomData)))
+    }
+
+    /// The filter at that place, the first one at 0, or the bottom behind them. `None` beyond it,
+    /// and below something that does not say what it keeps.
+    pub(crate) fn part(&mut self, at: usize) -> Option<&mut dyn Part> {
+        match (self.0.place(), at.checked_sub(1)) {
+            (Place::Part(part), None) => Some(part),
+            (Place::Part(part), Some(at)) => part.below()?.part(at),
+            (Place::Around(inner), _) => inner.part(at),
+            (Place::Unknown, _) => None,
+        }
     }
 }
 
@@ -70,8 +112,21 @@ impl Layer {
             return already.take().expect("it was put there above");
         }
         let layer = layer.expect("only a layer of this type has been taken out");
-        let wrap = Arc::new(move |below| Stack(Box::new(layer.layer(below))));
-        Self { wrap, counters: Vec::new(), shown: None, live: None }
+        let wrap = Arc::new(move |below| stack(layer.layer(below)));
+        Self { wrap, counters: Vec::new(), shown: None, live: None, from_login: false }
+    }
+
+    /// The same, for a filter that has to have seen all that a session has done: one that goes on
+    /// gets no chain in which the filter is new.
+    #[must_use]
+    pub fn from_login(mut self) -> Self {
+        self.from_login = true;
+        self
+    }
+
+    /// Whether it has to have seen a session from its login on.
+    pub(crate) fn is_from_login(&self) -> bool {
+        self.from_login
     }
 
     /// The same, with counters that the admin port shows.
@@ -140,19 +195,42 @@ impl tower::Layer<Stack> for Layer {
 trait Erased: Send {
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>>;
     fn call(&mut self, command: Command) -> Calling;
+    fn place(&mut self) -> Place<'_>;
 }
 
-impl<S> Erased for S
+/// A service, and what it is to a session that moves.
+struct Boxed<S, K>(S, PhantomData<K>);
+
+impl<S, K> Erased for Boxed<S, K>
 where
     S: Service<Command, Response = Reply, Error: Into<Error>, Future: Send> + Send + 'static,
+    K: moving::Kind<S>,
 {
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
-        Service::poll_ready(self, cx).map_err(Into::into)
+        self.0.poll_ready(cx).map_err(Into::into)
     }
 
     fn call(&mut self, command: Command) -> Calling {
-        boxed(Service::call(self, command))
+        boxed(self.0.call(command))
     }
+
+    fn place(&mut self) -> Place<'_> {
+        K::place(&mut self.0)
+    }
+}
+
+/// A stack of what a layer has made, which may be one already.
+fn stack<S>(service: S) -> Stack
+where
+    S: Service<Command, Response = Reply, Error: Into<Error>, Future: Send> + Send + 'static,
+{
+    let mut service = Some(service);
+    let any: &mut dyn Any = &mut service;
+    if let Some(already) = any.downcast_mut::<Option<Stack>>().and_then(Option::take) {
+        return already;
+    }
+    let service = service.expect("only a stack has been taken out");
+    Stack::boxed::<S, Opaque>(service)
 }
 
 /// Boxes a future that is not boxed already.

@@ -7,6 +7,7 @@ use crate::{
     error::Result,
     facts::StickyMode,
     facts::{Answers, Fact, Preamble, Statement},
+    moving::Moves,
     registry::IntoLayer,
     session::{Peer, Session, View},
     topology::{Hostgroup, Server, Topology},
@@ -158,7 +159,7 @@ impl Log {
 
 /// A bottom that logs every command and answers OK at once.
 pub fn ok(log: Log) -> Stack {
-    Stack::new(Bottom(move |command: Command| {
+    Stack::moving(Bottom(move |command: Command| {
         log.push(text(&command));
         Ok(Reply::new(Body::end(End { status: Some(Status::AUTOCOMMIT), ..End::default() })))
     }))
@@ -169,7 +170,7 @@ pub fn answering<F>(answer: F) -> Stack
 where
     F: FnMut(Command) -> Result<Reply> + Send + 'static,
 {
-    Stack::new(Bottom(answer))
+    Stack::moving(Bottom(answer))
 }
 
 /// The service behind [`ok`] and [`answering`], unboxed.
@@ -186,6 +187,14 @@ impl<F: FnMut(Command) -> Result<Reply>> Bottom<F> {
             Poll::Ready(answer) => answer,
             Poll::Pending => panic!("an answer that is not whole"),
         }
+    }
+}
+
+impl<F: FnMut(Command) -> Result<Reply> + Send + 'static> Moves for Bottom<F> {
+    fn inherit(&mut self, _: &mut Self, _: bool) {}
+
+    fn below(&mut self) -> Option<&mut Stack> {
+        None
     }
 }
 

@@ -1,6 +1,6 @@
 //! How long a filter takes, as a span.
 
-use crate::{Command, Error, Reply, Result, Stack, stack::Calling};
+use crate::{Command, Error, Reply, Result, Stack, moving::Around, stack::Calling};
 use std::task::{Context, Poll};
 use tower::Service;
 use tracing::{Instrument, Span};
@@ -15,6 +15,12 @@ pub(crate) struct Timed {
 impl Timed {
     pub(crate) fn new(name: &str, inner: Stack) -> Self {
         Self { name: name.into(), inner }
+    }
+}
+
+impl Around for Timed {
+    fn inner(&mut self) -> &mut Stack {
+        &mut self.inner
     }
 }
 

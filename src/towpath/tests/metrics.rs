@@ -17,7 +17,7 @@ session = [
     { use = "rules", rules = [{ rule_id = 7, cache_ttl = 1000, apply = true }] },
     { use = "hints", allow = ["hostgroup"] },
     { use = "sticky" },
-    { use = "session-commands" },
+    { use = "session-commands", mode = "predict" },
     { use = "fast-forward" },
     { use = "cache" },
     { use = "route" },

@@ -91,6 +91,13 @@ fn sessions_and_what_they_hold(cluster: &Cluster) -> Result<()> {
     let transactions = pins.as_array().context("a list")?.iter();
     let transactions = transactions.filter(|pin| pin["cause"] == "transaction");
     ensure!(transactions.map(|pin| &pin["sessions"]).eq([&Value::from(1)]), "{pins}");
+    idle.must("CREATE TEMPORARY TABLE own (a INT)")?;
+    let metrics = proxy.get("/metrics")?;
+    for cause in ["a transaction", "a temporary table"] {
+        let one = format!("towpath_sessions_pinned{{cause=\"{cause}\"}} 1\n");
+        ensure!(metrics.contains(&one), "{metrics}");
+    }
+    idle.must("DROP TEMPORARY TABLE own")?;
     let only = json(&proxy, "/sessions?busy=true")?;
     ensure!(only["total"] == 1 && only["sessions"][0]["id"] == busy_id, "{only}");
     let other = json(&proxy, &format!("/sessions/{idle_id}"))?;

@@ -64,7 +64,7 @@ impl Twins {
 }
 
 /// Waits until all replicas have `table`, with `rows` rows.
-fn replicated(cluster: &Cluster, table: &str, rows: usize) -> Result<()> {
+pub(crate) fn replicated(cluster: &Cluster, table: &str, rows: usize) -> Result<()> {
     for address in &cluster.addresses[1..] {
         let mut client = Client::connect(address, &cluster.admin())?;
         wait::until("replication", || {

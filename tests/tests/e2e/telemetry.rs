@@ -14,7 +14,7 @@ fn with_rule_7(cluster: &Cluster, collector: &Collector, more: &str) -> Result<P
     with_rules(cluster, collector, more, "")
 }
 
-/// The same with settings of `session-commands`; a rule answers PLEASE.
+/// The same with settings of `session-commands`; rules answer PLEASE and NEVER.
 fn with_rules(
     cluster: &Cluster,
     collector: &Collector,
@@ -28,7 +28,8 @@ fn with_rules(
          [chain.main]\nsession = [\n{{ use = \"parse\" }},\n\
          {{ use = \"rules\", rules = [{{ rule_id = 7, match_digest = \"^SELECT\", \
          destination_hostgroup = 2, apply = true }}, \
-         {{ rule_id = 8, match_pattern = \"^PLEASE\", OK_msg = \"yes\" }}] }},\n\
+         {{ rule_id = 8, match_pattern = \"^PLEASE\", OK_msg = \"yes\" }}, \
+         {{ rule_id = 9, match_pattern = \"^NEVER\", error_msg = \"no\" }}] }},\n\
          {{ use = \"session-commands\"{comma} {session_commands} }},\n{{ use = \"route\" }},\n]\n\
          backend = [{{ use = \"catch-up\" }}]\n",
         url = collector.url(),

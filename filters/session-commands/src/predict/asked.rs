@@ -75,6 +75,15 @@ impl Predicting {
         Self { me, user, worked: false, login, began, accepted: false }
     }
 
+    /// Takes the place of `from` in a session that goes on: `None` if nothing was answered from
+    /// memory, and nobody knows what was executed since autocommit is off.
+    pub(crate) fn inherit(&mut self, from: Option<Self>) {
+        match from {
+            Some(from) => *self = Self { memory: self.memory.clone(), ..from },
+            None => self.worked = true,
+        }
+    }
+
     /// Whether a server has to accept the account before anything more is answered from memory.
     fn is_overdue(&self, now: Instant) -> bool {
         let limit = self.me.memory.settings.require_backend_auth_within;

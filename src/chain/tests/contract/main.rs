@@ -7,6 +7,7 @@ mod facts;
 mod lend;
 mod lists;
 mod mistakes;
+mod moving;
 mod panics;
 mod readiness;
 mod rewriting;

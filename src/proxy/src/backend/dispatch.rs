@@ -2,6 +2,7 @@
 
 mod again;
 mod attach;
+mod moved;
 mod near;
 mod open;
 mod propagate;
@@ -117,7 +118,7 @@ impl Dispatch {
         if shares && state.keeps_state && state.shared.chain.shares() {
             state.sharing = Some(share::Sharing::default());
         }
-        Stack::new(Self(Lend::new(state)))
+        Stack::moving(Self(Lend::new(state)))
     }
 
     /// The bottom for one session that has this connection and no other.

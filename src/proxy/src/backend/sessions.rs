@@ -111,7 +111,8 @@ impl Sessions {
     /// How many sessions keep a connection between two commands, by the cause.
     pub(crate) fn pins(&self) -> BTreeMap<&'static str, u32> {
         let mut pins = BTreeMap::new();
-        for cause in self.lock().values().filter_map(|entry| entry.pin()) {
+        let entries: Vec<_> = self.lock().values().cloned().collect();
+        for cause in entries.iter().flat_map(|entry| entry.pins()) {
             *pins.entry(cause).or_default() += 1;
         }
         pins
@@ -189,6 +190,22 @@ impl Entry {
     /// Why the session keeps a connection between two commands.
     pub(crate) fn pin(&self) -> Option<&'static str> {
         self.lock().pin
+    }
+
+    /// All the causes, also where the session shares none.
+    fn pins(&self) -> Vec<&'static str> {
+        let leases = match self.pin() {
+            Some(pin) => return vec![pin],
+            None => self.leases(),
+        };
+        if leases.is_empty() {
+            return Vec::new();
+        }
+        let mut causes = self.noted.ties();
+        if leases.iter().any(|lease| lease.in_transaction.load(Relaxed)) {
+            causes.push("a transaction");
+        }
+        causes
     }
 
     /// Ends the session if it still has no connection.

@@ -19,6 +19,7 @@ pub fn table(config: &Config) -> String {
     metrics.health.changed("db1", "online", "shunned");
     metrics.health.probed("db1", "ping", true);
     metrics.health.is_behind("db1", Lag::Unknown);
+    metrics.pinned(&[("a transaction", 1)].into());
     let text = metrics.render();
     let mut out = "| name | type | labels | what |\n|---|---|---|---|\n".to_owned();
     for family in families(&text) {

@@ -15,7 +15,7 @@ use opentelemetry::{
         Event, Span as _, SpanBuilder, SpanContext, SpanKind, Status, TraceContextExt, Tracer,
     },
 };
-use sql::{DIGEST_LIMIT, Dialect, SUMMARY_LIMIT};
+use sql::{DIGEST_LIMIT, Dialect, SUMMARY_LIMIT, Verb};
 use std::{
     borrow::Cow,
     time::{Instant, SystemTime},
@@ -201,7 +201,23 @@ fn common(record: &Record, texts: &Texts, vendor: Vendor) -> Vec<KeyValue> {
         all.push(KeyValue::new("db.operation.name", operation.to_owned()));
     }
     all.extend(texts.query.clone().map(|text| KeyValue::new("db.query.text", text)));
+    all.extend(batch(record).map(|size| KeyValue::new("db.operation.batch.size", size)));
     all
+}
+
+/// How many statements its text has, where there are several.
+fn batch(record: &Record) -> Option<i64> {
+    let statement = record.statement.as_ref().filter(|statement| statement.get().multi)?;
+    if matches!(statement.get().verb, Verb::Create | Verb::Alter) {
+        // The semicolons may be those of a routine.
+        return None;
+    }
+    let mut counted = (0, false);
+    for token in sql::Lexer::new(statement.text(), statement.dialect()).filter(|it| it.is_code()) {
+        let ends = token.kind == sql::Kind::Semicolon;
+        counted = (counted.0 + i64::from(!ends && !counted.1), !ends);
+    }
+    Some(counted.0).filter(|size| *size > 1)
 }
 
 fn error_code(code: u16) -> [KeyValue; 2] {

@@ -215,6 +215,10 @@ impl Record {
             self.target = Some(target.clone());
         }
         self.predicted = reply.fact::<Predicted>().is_some();
+        // Rules have answered by themselves: what is below them was not asked.
+        if let Some(verdict) = reply.fact::<RuleVerdict>() {
+            self.rules.clone_from(&verdict.rules);
+        }
     }
 
     /// How long it took.

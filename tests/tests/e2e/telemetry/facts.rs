@@ -4,8 +4,13 @@ use super::{child_of, end, hex, with_rules};
 use anyhow::{Result, ensure};
 use e2e::{Client, Cluster, Collector, Vendor, otlp::attribute};
 use opentelemetry_proto::tonic::trace::v1::{Span, span::SpanKind};
+use wire::Capabilities;
 
-on_both_vendors!(a_reply_from_memory_and_what_is_deferred_with_it, an_answer_of_a_rule);
+on_both_vendors!(
+    a_reply_from_memory_and_what_is_deferred_with_it,
+    an_answer_of_a_rule,
+    statements_of_one_text_are_counted,
+);
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const PARENT: &str = "b7ad6b7169203331";
@@ -101,17 +106,42 @@ fn an_answer_of_a_rule(cluster: &Cluster) -> Result<()> {
     let proxy = with_rules(cluster, &collector, "[trace]\nratio = 1.0", "")?;
     let mut client = proxy.connect(&cluster.admin())?;
     client.must("PLEASE")?;
+    ensure!(client.query("NEVER")?.error_code() == Some(1148));
     end(proxy, client)?;
-    let span = collector.span("the answer", |span| span.kind() == SpanKind::Server)?;
-    are(
-        &span,
-        &[
-            ("towpath.command", "COM_QUERY"),
-            ("towpath.deferred", "0"),
-            ("towpath.fast_forward", "false"),
-            ("towpath.predicted", "false"),
-        ],
-    )?;
-    ensure!(collector.children(&span).is_empty(), "no server was asked");
+    for (summary, rule) in [("PLEASE", "8"), ("NEVER", "9")] {
+        let is_it =
+            |span: &Span| attribute(&span.attributes, "db.query.text").as_deref() == Some(summary);
+        let span =
+            collector.span(summary, |span| span.kind() == SpanKind::Server && is_it(span))?;
+        are(
+            &span,
+            &[
+                ("towpath.command", "COM_QUERY"),
+                ("towpath.deferred", "0"),
+                ("towpath.fast_forward", "false"),
+                ("towpath.predicted", "false"),
+                ("towpath.rule_ids", rule),
+            ],
+        )?;
+        ensure!(collector.children(&span).is_empty(), "no server was asked");
+    }
+    Ok(())
+}
+
+fn statements_of_one_text_are_counted(cluster: &Cluster) -> Result<()> {
+    let collector = Collector::start()?;
+    let proxy = with_rules(cluster, &collector, "[trace]\nratio = 1.0", "")?;
+    let login = cluster.admin().with(Capabilities::MULTI_STATEMENTS);
+    let mut client = proxy.connect(&login)?;
+    for text in ["DO 1; DO 2 ; DO ';' ;", "DO 3;"] {
+        client.query(text)?;
+    }
+    end(proxy, client)?;
+    let mut told = collector.spans();
+    told.retain(|span| span.kind() == SpanKind::Server);
+    told.sort_by_key(|span| span.start_time_unix_nano);
+    let sizes = told.iter().map(|span| attribute(&span.attributes, "db.operation.batch.size"));
+    let sizes: Vec<_> = sizes.collect();
+    ensure!(sizes == [Some("3".to_owned()), None], "{sizes:?}");
     Ok(())
 }
