@@ -91,6 +91,7 @@ impl Filter for Route {
         self.last = from.last.take();
         self.access = std::mem::take(&mut from.access);
         self.causal = std::mem::take(&mut from.causal);
+        self.from = std::mem::take(&mut from.from);
     }
 }
 

@@ -20,7 +20,7 @@ impl Log {
             };
             about.keep_writes(matters);
             // What a reset makes of the charset may be what was read.
-            if about.writes().is_empty() && !(about.resets() && !read.is_empty()) {
+            if about.writes().is_empty() && (read.is_empty() || !about.resets()) {
                 continue;
             }
             read.extend(about.reads.iter().cloned());

@@ -79,7 +79,12 @@ impl Predicting {
     /// memory, and nobody knows what was executed since autocommit is off.
     pub(crate) fn inherit(&mut self, from: Option<Self>) {
         match from {
-            Some(from) => *self = Self { memory: self.memory.clone(), ..from },
+            Some(from) => {
+                // What was answered before stays with the memory that answered it.
+                let wrong = from.me.mismatches.load(Relaxed);
+                self.me.mismatches.store(wrong, Relaxed);
+                *self = Self { me: self.me.clone(), user: None, ..from };
+            }
             None => self.worked = true,
         }
     }
