@@ -129,10 +129,11 @@ fn two_of<T>(servers: &[T]) -> (&T, &T) {
     (&servers[first.min(second)], &servers[first.max(second)])
 }
 
-/// The one whose turn it is by the weights, unless another, drawn by lot, has less to do.
+/// The one whose turn it is by the weights, unless one of the others, drawn by lot, has less to do.
 fn in_turn<'a>(servers: &[&'a Arc<Server>], turn: u32) -> Option<&'a Arc<Server>> {
     let one = at_weight(servers, |total| u64::from(turn) % total)?;
-    let other = servers.get(fastrand::usize(..servers.len()))?;
+    let others = servers.iter().copied().filter(|other| !Arc::ptr_eq(other, one));
+    let other = others.clone().nth(fastrand::usize(..others.count().max(1))).unwrap_or(one);
     let use_of = |server: &Server| weighted(server, server.load.outstanding());
     Some(if use_of(other) < use_of(one) { other } else { one })
 }
