@@ -4,6 +4,7 @@ use crate::{
     Cluster, Vendor,
     cluster::cache,
     program::{self, Output},
+    wait,
 };
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
@@ -139,9 +140,23 @@ impl Throwaway {
         self.script.run("start-node", self.folder.path(), node).map(drop)
     }
 
-    /// SIGSTOP: nothing is answered until [`Throwaway::go_on`].
+    /// SIGSTOP: nothing is answered until [`Throwaway::go_on`]. Threads that were running when it was
+    /// sent have stopped too.
     pub fn stop(&self) -> Result<()> {
-        Ok(kill_process(self.pid()?, Signal::STOP)?)
+        let pid = self.pid()?;
+        kill_process(pid, Signal::STOP)?;
+        wait::until("all threads of the server to stop", || {
+            for task in fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero()))? {
+                // It may have ended meanwhile.
+                let Ok(stat) = fs::read_to_string(task?.path().join("stat")) else { continue };
+                // "pid (name) state ...": the name may have any characters.
+                let state = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+                if !state.starts_with('T') {
+                    return Ok(None);
+                }
+            }
+            Ok(Some(()))
+        })
     }
 
     /// SIGCONT.

@@ -81,8 +81,9 @@ fn parse(node: usize, line: &str) -> Option<Line> {
     })
 }
 
-/// Texts of the proxy's own: parts of a script's, and what a login has agreed on, after a reset.
-const OWN: [&str; 7] = [
+/// Texts of the proxy's own: parts of a script's, what a login has agreed on, after a reset, and the end of
+/// a transaction on a replica that another one follows.
+const OWN: [&str; 8] = [
     "SET @@SESSION.",
     "SET last_insert_id",
     "SET @@last_insert_id",
@@ -90,6 +91,7 @@ const OWN: [&str; 7] = [
     "SELECT LAST_INSERT_ID() LIMIT 1",
     "SET NAMES utf8mb4 COLLATE utf8mb4_general_ci",
     "DEALLOCATE PREPARE ",
+    "COMMIT AND NO CHAIN NO RELEASE",
 ];
 
 /// What `script` must not have done, as `lines` (without those of other accounts) show it. What the
