@@ -158,6 +158,8 @@ class Towpath(Proxy):
     # More of [admin], and more tables.
     watching, telemetry = "", ""
     backend = ""
+    # To the server, where there is a bound below what the load wants.
+    connections = None
 
     def find(self):
         return self.tools.built("towpath")
@@ -193,7 +195,8 @@ max_connections = %d
 session = [%s]
 backend = [%s]
 %s
-""" % (self.admin, self.watching, self.tools.sessions, port, listener, server.user, server.password, server.address, self.tools.sessions, server_tls,
+""" % (self.admin, self.watching, self.tools.sessions, port, listener, server.user, server.password, server.address,
+       self.connections or self.tools.sessions, server_tls,
        self.session, self.backend, self.telemetry))]
 
 
@@ -240,6 +243,14 @@ class TowpathPredict(Towpath):
     name, title, special = "towpath-predict", "Towpath, predictions", True
     session = '{ use = "parse" }, { use = "session-commands", mode = "predict" }, { use = "route" }'
     backend = '{ use = "catch-up" }'
+
+
+class TowpathMultiplex(Towpath):
+    """Sessions share the connections that rows.Crowd names."""
+
+    name, title, special, connections = "towpath-multiplex", "Towpath, connections shared", True, 20
+    session = '{ use = "parse" }, { use = "session-commands" }, { use = "route" }'
+    backend, telemetry = '{ use = "catch-up" }', 'multiplex = true\n[backend]\nconnect_budget = "60s"'
 
 
 class TowpathFastForward(Towpath):
@@ -304,7 +315,7 @@ port=%d
 
 
 TOLD = [TowpathUnsampled, TowpathSampled, TowpathTraced, TowpathMetrics, TowpathDigests]
-ALL = [Direct, Copy, HaProxy, Router, Towpath, TowpathFastForward, TowpathPredict] + TOLD + [ProxySql, MaxScale]
+ALL = [Direct, Copy, HaProxy, Router, Towpath, TowpathFastForward, TowpathPredict, TowpathMultiplex] + TOLD + [ProxySql, MaxScale]
 TITLES = {proxy.name: proxy.title for proxy in ALL}
 
 

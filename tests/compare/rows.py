@@ -1,6 +1,7 @@
 """What is measured: each row is a load, with a name that `--rows` knows and a unit that costs are told for."""
 import contextlib
 import json
+import re
 import subprocess
 import threading
 import time
@@ -71,7 +72,31 @@ class Prepares(Row):
     title = "PREPARE of a text that all sessions prepare"
 
     def measure(self, tools, server, process, address, size):
-        return tools.load(server, address, "prepares", "--seconds", size.seconds, seconds=size.seconds)
+        before = told(process)
+        counted = tools.load(server, address, "prepares", "--seconds", size.seconds, seconds=size.seconds)
+        if process:
+            # from the last byte of a command to the last byte of its reply; the CLOSE behind it included
+            counted["inside_us"] = (told(process) - before) * 1e6 / counted["count"]
+        return counted
+
+
+def told(process):
+    """Seconds that the proxy says it has taken for all commands."""
+    if not process:
+        return 0
+    with urllib.request.urlopen("http://%s/metrics" % process.admin, timeout=PATIENCE) as answer:
+        return float(re.search(r"^towpath_command_duration_seconds_sum (\S+)", answer.read().decode(), re.M).group(1))
+
+
+class Crowd(Row):
+    name, unit, proxies, away = "crowd", "transaction", ("direct", "towpath-multiplex"), 2000
+    SESSIONS, CONNECTIONS, THINK = 1000, 20, 100
+    title = "%s sessions over %d connections; beside %d direct ones; the server 2 ms away" % (format(SESSIONS, ","), CONNECTIONS, CONNECTIONS)
+
+    def measure(self, tools, server, process, address, size):
+        sessions, think = (self.SESSIONS, self.THINK) if process else (self.CONNECTIONS, 0)
+        return tools.load(server, address, "crowd", server.schema, "--sessions", sessions, "--think", think,
+                          "--seconds", size.seconds, seconds=size.seconds)
 
 
 class Result(Row):
@@ -173,7 +198,7 @@ ALL = (
        Sysbench("read-write", "prepared", 16, tls=True)]
     + [Begins("begin-read", "connect, 5 SETs, a read; the server 1 ms away", "SELECT c FROM %s.sbtest1 WHERE id = 1"),
        Begins("begin-write", "connect, 5 SETs, a write; the server 1 ms away", "UPDATE %s.sbtest1 SET k = k + 1 WHERE id = 1"),
-       Prepares()]
+       Prepares(), Crowd()]
     + [Connects(), Result("result-rows", 1000000, 100, 5), Result("result-bytes", 1 << 20, 1024, 1), Upload(), Commands()]
     + [Idle("idle", "idle session that has run nothing"),
        Idle("idle-used", "idle session that has run a query", "SELECT 1"),

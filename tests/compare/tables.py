@@ -34,6 +34,7 @@ def page(result):
             table("Round trips to the server beyond the statement's own, %s" % name, loads, figures.plain("round_trips"), two, beside=True),
             table("p50 of a PREPARE, µs, %s" % name, [row for row in loads if row["unit"] == "PREPARE"], figures.plain("p50_us"), some,
                   beside=True),
+            table("In the proxy, for a PREPARE and the CLOSE behind it, µs, %s" % name, loads, figures.plain("inside_us"), some),
         ]
     idle = [row for row in result["rows"] if row["unit"] == "session"]
     parts.append(table("Memory of a session, kB; %d sessions" % result["sessions"], idle, figures.plain("kb"), some))

@@ -11,7 +11,7 @@ mod settle;
 
 use crate::{
     Config,
-    log::{Entry, Log, MULTI_STATEMENTS},
+    log::{Entry, Log, MULTI_STATEMENTS, Volumes},
     plan::{Known, Plan},
     predict::{Evidence, Memory, Predicting},
     statements::Statements,
@@ -21,7 +21,7 @@ use bytes::Bytes;
 use chain::{
     Command, Filter, Frame, Next, Reply, Result, Session,
     command::Asker,
-    facts::{Fresh, Lsn, Predicted, ServedBy, SessionLog, Statement, Target, This},
+    facts::{Fresh, Lsn, Predicted, ServedBy, SessionCommand, SessionLog, Statement, Target, This},
 };
 use sql::{
     Class,
@@ -46,6 +46,7 @@ use wire::{
 pub(crate) struct SessionCommands {
     config: Arc<Config>,
     log: Log,
+    volumes: Arc<Volumes>,
     ties: Ties,
     statements: Statements,
     /// Cells that one connection has, and where it is.
@@ -111,10 +112,11 @@ impl Filter for SessionCommands {
         if let Some(reply) = self.alone(&command, &plan) {
             return Ok(reply);
         }
+        let class = plan.class();
         let asked = self.asks(&command, &mut plan);
         if let Some(reply) = self.answer(&command, &mut plan, asked.as_ref()) {
             self.propagate_alone(&command, next).await;
-            return Ok(reply.with(Predicted));
+            return Ok(about(reply, class, self.log.last()).with(Predicted));
         }
         let again = self.is_again();
         let writes = self.pin(&mut command, &plan)?;
@@ -133,6 +135,10 @@ impl Filter for SessionCommands {
         };
         let reply = match named {
             Some(named) => assumed::refused(reply, named),
+            None => reply,
+        };
+        let reply = match this {
+            Some(This { lsn, .. }) => about(reply, class, lsn),
             None => reply,
         };
         let target = reply.fact().map(|ServedBy(target)| target);
@@ -156,9 +162,19 @@ impl Filter for SessionCommands {
         std::mem::swap(self, from);
         std::mem::swap(&mut self.config, &mut from.config);
         std::mem::swap(&mut self.predicting, &mut from.predicting);
+        std::mem::swap(&mut self.volumes, &mut from.volumes);
+        self.log.count_among(self.volumes.clone());
         if let Some(predicting) = &mut self.predicting {
             predicting.inherit(from.predicting.take());
         }
+    }
+}
+
+/// The reply to a session command with its place in the log.
+fn about(reply: Reply, class: Option<session::Class>, lsn: Lsn) -> Reply {
+    match class {
+        Some(class) => reply.with(SessionCommand { class, lsn }),
+        None => reply,
     }
 }
 
@@ -194,10 +210,17 @@ fn kept_text(command: &mut Command) -> Bytes {
 }
 
 impl SessionCommands {
-    pub(crate) fn new(config: Arc<Config>, memory: Option<Arc<Memory>>) -> Self {
+    pub(crate) fn new(
+        config: Arc<Config>,
+        memory: Option<Arc<Memory>>,
+        volumes: Arc<Volumes>,
+    ) -> Self {
+        let mut log = Log::default();
+        log.count_among(volumes.clone());
         Self {
             config,
-            log: Log::default(),
+            log,
+            volumes,
             ties: Ties::default(),
             statements: Statements::default(),
             local: Vec::new(),

@@ -18,11 +18,14 @@ mod ties;
 mod types;
 
 use chain::{
-    FilterFactory, Layer, each_session,
+    FilterFactory, Layer,
+    counters::Family,
+    each_session,
     facts::{Fact, Pin, SessionLog, Statement},
     registry::IntoLayer,
 };
 use filter::SessionCommands;
+use log::Volumes;
 use predict::Memory;
 pub use predict::Settings as Predict;
 use schemars::JsonSchema;
@@ -133,9 +136,15 @@ impl FilterFactory for Factory {
     fn build(config: Config) -> Result<impl IntoLayer, BoxError> {
         let predicts = config.mode == Mode::Predict;
         let memory = predicts.then(|| Arc::new(Memory::new(config.predict)));
-        let families = memory.as_ref().map(|memory| memory.families()).unwrap_or_default();
+        let mut families = memory.as_ref().map(|memory| memory.families()).unwrap_or_default();
+        let volumes = Arc::new(Volumes::default());
+        let now = volumes.clone();
+        let help = "What the logs of all sessions hold: entries, and the bytes of their commands";
+        families.push(Family::measured("session_log", help, "what", move || now.now()));
         let config = Arc::new(config);
-        let layer = each_session(move || SessionCommands::new(config.clone(), memory.clone()));
+        let layer = each_session(move || {
+            SessionCommands::new(config.clone(), memory.clone(), volumes.clone())
+        });
         Ok(Layer::new(layer).counting(families))
     }
 }

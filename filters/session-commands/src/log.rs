@@ -5,9 +5,13 @@ mod entry;
 mod lasting;
 #[cfg(test)]
 mod tests;
+mod volume;
 
 use entry::About;
-pub(crate) use entry::{Entry, Nullable};
+pub(crate) use {
+    entry::{Entry, Nullable},
+    volume::Volumes,
+};
 
 use crate::state::Gather;
 use bytes::Bytes;
@@ -43,9 +47,15 @@ pub(crate) struct Log {
     pub(crate) bytes: usize,
     /// Entries that are not such statements.
     pub(crate) plain: usize,
+    volume: volume::Volume,
 }
 
 impl Log {
+    /// Counts it among these from now on.
+    pub(crate) fn count_among(&mut self, volumes: Arc<Volumes>) {
+        self.volume.count_among(volumes);
+    }
+
     /// The entries as they are; later changes do not show in it.
     pub(crate) fn snapshot(&self) -> Arc<Vec<Arc<LogEntry>>> {
         self.entries.clone()
@@ -262,6 +272,10 @@ impl Log {
     }
 
     fn count(&mut self, entry: &LogEntry, comes: bool) {
+        match comes {
+            true => self.volume.comes(entry.payload.len()),
+            false => self.volume.goes(entry.payload.len()),
+        }
         let change = |number: &mut usize, by: usize| {
             *number = if comes { *number + by } else { number.saturating_sub(by) };
         };

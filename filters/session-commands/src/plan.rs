@@ -12,7 +12,7 @@ use crate::{
 };
 use bytes::Bytes;
 use chain::facts::Tied;
-use sql::session::Cell;
+use sql::session::{Cell, Class};
 use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
 pub(crate) use variables::Variables;
@@ -90,6 +90,15 @@ impl Plan {
     pub(crate) fn is_logged(&self) -> bool {
         let logged = self.prepares.is_some() || !self.entries.is_empty();
         logged && self.unlogged.is_empty() && self.ties.is_empty() && !self.several
+    }
+
+    /// What kind of session command it is; `None` for what is none.
+    pub(crate) fn class(&self) -> Option<Class> {
+        match self.entries.first() {
+            _ if self.resets => Some(Class::Lifecycle),
+            Some(entry) => Some(entry.class),
+            None => self.prepares.as_ref().map(|_| Class::Environment),
+        }
     }
 
     /// What the connection that runs it has afterwards that no other has, for people.

@@ -31,9 +31,14 @@ pub(crate) use {
 };
 
 use breaker::Breaker;
-use chain::counters::{Counter, Family};
+use chain::{
+    Topology,
+    counters::{Counter, Family},
+};
 use epochs::Epochs;
-use std::{sync::Arc, time::Instant};
+use evidence::Avoiding;
+use smallvec::SmallVec;
+use std::{collections::BTreeMap, sync::Arc, time::Instant};
 use store::{Census, Change, Store};
 
 /// What all sessions of a chain know.
@@ -49,13 +54,15 @@ pub(crate) struct Memory {
 /// What is counted.
 #[derive(Debug)]
 struct Counters {
-    families: [Family; 3],
+    families: [Family; 5],
     predicted: Counter,
     sent: Counter,
     replayed: Counter,
     avoided: Counter,
     hard: Counter,
     soft: Counter,
+    wrong: Family,
+    avoided_by: Family,
     promoted: Counter,
     spoilt: Counter,
     tripped: Counter,
@@ -89,6 +96,19 @@ impl Memory {
             move || rest.rest(),
         );
         self.counters.families.iter().cloned().chain([keys, rest]).collect()
+    }
+
+    /// What these servers are counted by.
+    fn avoiding(&self, topology: &Topology) -> Box<[Avoiding]> {
+        let mut all = BTreeMap::<_, Avoiding>::new();
+        for server in topology.hostgroups().iter().flat_map(|group| &group.servers) {
+            let one = all.entry(&*server.name).or_insert_with(|| Avoiding {
+                ids: SmallVec::new(),
+                avoided: self.counters.avoided_by.counter(&*server.name),
+            });
+            one.ids.push(server.id);
+        }
+        all.into_values().collect()
     }
 
     fn keys(&self) -> Vec<(String, u64)> {
@@ -126,6 +146,16 @@ impl Counters {
              the session's state is another there (hard) or not (soft)",
             "kind",
         );
+        let wrong = Family::new(
+            "prediction_mismatches_by_class",
+            "The same, by the class of the session command",
+            "class",
+        );
+        let avoided_by = Family::new(
+            "session_commands_avoided",
+            "Session commands that a server never executed, counted when they are of no more use",
+            "server",
+        );
         let changes = Family::new(
             "prediction_changes",
             "Replies to session commands that have become sure (predictable) or are not any more \
@@ -142,7 +172,9 @@ impl Counters {
             promoted: changes.counter("predictable"),
             spoilt: changes.counter("volatile"),
             tripped: changes.counter("tripped"),
-            families: [commands, mismatches, changes],
+            families: [commands, mismatches, wrong.clone(), avoided_by.clone(), changes],
+            wrong,
+            avoided_by,
         }
     }
 }

@@ -30,7 +30,7 @@ pub use hints::{Hints, Orders, RouteTo};
 pub use log::{Expected, LogEntry, Lsn, SessionLog, StateId, This, Tied, Verdict, Witness};
 pub use near::Near;
 pub use pin::Pin;
-pub use predicted::Predicted;
+pub use predicted::{Predicted, SessionCommand};
 pub use propagate::{Others, Propagate};
 pub use rules::{Caching, Logged, Multiplex, RuleVerdict};
 pub use statement::{Kept, Shelf, Statement};

@@ -38,6 +38,7 @@ pub(crate) use fleet::{Backends, Fleet};
 use health::{Pulse, monitor::is_dead};
 use leash::Leashes;
 use pool::Pool;
+pub(crate) use release::released;
 use std::{
     net::IpAddr,
     sync::{

@@ -4,7 +4,7 @@ use crate::{
     Dialect, Span,
     lexer::{Kind, Lexer},
 };
-use memchr::{Memchr3, memchr3_iter};
+use memchr::memchr3_iter;
 
 /// A comment that means nothing to a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,11 +44,49 @@ pub struct Comments<'a> {
 ///
 /// Sources: MySQL manual, "Comments"; MariaDB manual, "Comment Syntax".
 pub fn comments(text: &[u8], dialect: Dialect) -> Comments<'_> {
-    let mut candidates = Candidates::of(text);
-    let lexer = candidates.next().map(|_| Lexer::new(text, dialect));
+    let lexer = may_have_any(text).then(|| Lexer::new(text, dialect));
     // Of none there is no last one either.
-    let last = lexer.as_ref().and_then(|_| Candidates::of(text).next_back());
+    let last = lexer
+        .as_ref()
+        .and_then(|_| memchr3_iter(b'/', b'#', b'-', text).rfind(|&at| begins(&text[at..])));
     Comments { lexer, last: last.unwrap_or(0), at: 0, in_code: false }
+}
+
+/// How much is looked at together: pairs that begin in 32 bytes.
+const WINDOW: usize = 33;
+
+/// Whether something looks like a comment's beginning. What it does to a window is the same for each
+/// byte, so that it becomes instructions for many of them.
+fn may_have_any(text: &[u8]) -> bool {
+    let Some(last) = text.last_chunk::<WINDOW>() else {
+        return (0..text.len()).any(|at| begins(&text[at..]));
+    };
+    let mut rest = text;
+    while let Some(window) = rest.first_chunk() {
+        if has_sign(window) && has_beginning(window) {
+            return true;
+        }
+        rest = &rest[WINDOW - 1..];
+    }
+    has_beginning(last) || text.last() == Some(&b'#')
+}
+
+fn has_sign(window: &[u8; WINDOW]) -> bool {
+    let [first @ .., _] = window;
+    // `-` and `/` are one bit apart.
+    first.iter().fold(false, |any, &byte| any | (byte == b'#') | (byte | 2 == b'/'))
+}
+
+fn has_beginning(window: &[u8; WINDOW]) -> bool {
+    window.iter().zip(&window[1..]).fold(false, |any, (&one, &next)| {
+        let slash = (one == b'/') & (next == b'*');
+        let dashes = (one == b'-') & (next == b'-');
+        any | (one == b'#') | slash | dashes
+    })
+}
+
+fn begins(text: &[u8]) -> bool {
+    matches!(text, [b'#', ..] | [b'/', b'*', ..] | [b'-', b'-', ..])
 }
 
 impl Comments<'_> {
@@ -94,41 +132,9 @@ fn inner(comment: &[u8]) -> Option<Span> {
     }
 }
 
-/// Where something looks like a comment's beginning.
-struct Candidates<'a> {
-    text: &'a [u8],
-    found: Memchr3<'a>,
-}
-
-impl<'a> Candidates<'a> {
-    fn of(text: &'a [u8]) -> Self {
-        Self { text, found: memchr3_iter(b'/', b'#', b'-', text) }
-    }
-
-    fn begins(text: &[u8], at: usize) -> bool {
-        matches!(text[at..], [b'#', ..] | [b'/', b'*', ..] | [b'-', b'-', ..])
-    }
-}
-
-impl Iterator for Candidates<'_> {
-    type Item = usize;
-
-    fn next(&mut self) -> Option<usize> {
-        let text = self.text;
-        self.found.find(|&at| Self::begins(text, at))
-    }
-}
-
-impl DoubleEndedIterator for Candidates<'_> {
-    fn next_back(&mut self) -> Option<usize> {
-        let text = self.text;
-        self.found.rfind(|&at| Self::begins(text, at))
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::comments;
+    use super::{begins, comments, may_have_any};
     use crate::{Charset, Dialect, Server, Vendor};
 
     fn found(text: &str) -> Vec<&str> {
@@ -172,6 +178,22 @@ mod tests {
             "SELECT 1 /*/",
         ] {
             assert_eq!(found(text), Vec::<&str>::new(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_beginning_is_seen_at_every_place() {
+        for len in 0..150 {
+            let plain = vec![b'x'; len];
+            assert!(!may_have_any(&plain), "{len}");
+            for sign in ["#", "/*", "--", "/", "-", "*/", "-/", "/-*"] {
+                for at in 0..=len.saturating_sub(sign.len()) {
+                    let mut text = plain.clone();
+                    text.splice(at..(at + sign.len()).min(len), sign.bytes());
+                    let expected = (0..text.len()).any(|at| begins(&text[at..]));
+                    assert_eq!(may_have_any(&text), expected, "{sign} at {at} of {len}");
+                }
+            }
         }
     }
 

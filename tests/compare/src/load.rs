@@ -20,7 +20,7 @@ const MIB: u64 = 1 << 20;
 /// Bytes of each statement of [`commands`]: below every server's default `max_allowed_packet`.
 const COMMAND: u64 = 8 * MIB;
 /// Logins that are under way at once in [`idle`].
-const LOGINS: usize = 8;
+pub(crate) const LOGINS: usize = 8;
 /// Loopback addresses that [`idle`] connects from: one alone has too few ports for some machines.
 const SOURCES: usize = 8;
 
@@ -137,7 +137,7 @@ pub fn idle(
 }
 
 /// 127.0.0.2 and the following.
-fn source(session: usize) -> IpAddr {
+pub(crate) fn source(session: usize) -> IpAddr {
     let last = u8::try_from(session % SOURCES).expect("SOURCES is small");
     Ipv4Addr::new(127, 0, 0, 2 + last).into()
 }
@@ -147,7 +147,10 @@ fn volume(bytes: u64, seconds: f64) -> Value {
 }
 
 /// Runs `work` in as many threads, each with its number; the first error of any is the result.
-fn in_threads<T: Send>(count: usize, work: impl Fn(usize) -> Result<T> + Sync) -> Result<Vec<T>> {
+pub(crate) fn in_threads<T: Send>(
+    count: usize,
+    work: impl Fn(usize) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
     thread::scope(|scope| {
         let work = &work;
         let threads: Vec<_> = (0..count).map(|number| scope.spawn(move || work(number))).collect();

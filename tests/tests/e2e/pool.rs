@@ -12,6 +12,7 @@ on_both_vendors!(
     one_session_uses_one_connection_for_a_hostgroup,
     a_broken_connection_is_not_used_again,
     change_user,
+    change_user_leaves_no_lock,
     a_hint_asks_for_a_new_connection,
 );
 
@@ -226,6 +227,23 @@ fn a_broken_connection_is_not_used_again(cluster: &Cluster) -> Result<()> {
         wait_for_idle(&proxy)?;
     }
     Ok(())
+}
+
+/// Also where the connection is fit for no other session.
+fn change_user_leaves_no_lock(cluster: &Cluster) -> Result<()> {
+    let proxy = Proxy::start(cluster)?;
+    let mut direct = cluster.direct()?;
+    let mut client = proxy.connect(&cluster.admin())?;
+    for turn in 0..200 {
+        if turn % 2 == 1 {
+            client.must("SET ROLE NONE")?;
+        }
+        let locked = one(&mut client, "SELECT GET_LOCK('change_user', 0)")?;
+        assert_eq!(locked.as_deref(), Some("1"), "{turn}");
+        client.change_user(&cluster.admin())?;
+        assert_eq!(one(&mut direct, "SELECT IS_USED_LOCK('change_user')")?, None, "{turn}");
+    }
+    client.quit()
 }
 
 fn change_user(cluster: &Cluster) -> Result<()> {

@@ -5,6 +5,7 @@
 
 mod ambient;
 mod begin;
+mod counted;
 mod denied;
 mod seen;
 mod state;
@@ -99,9 +100,9 @@ impl World {
     fn counted(&self, name: &str, label: &str) -> Result<u64> {
         let metrics = self.proxy.get("/metrics")?;
         let lines = metrics.lines().filter(|line| line.starts_with(name) && line.contains(label));
-        lines
-            .filter_map(|line| line.rsplit_once(' '))
-            .try_fold(0, |sum, (_, value)| Ok(sum + value.parse::<u64>().context("a number")?))
+        lines.filter_map(|line| line.rsplit_once(' ')).try_fold(0, |sum, (_, value)| {
+            Ok(sum + value.parse::<f64>().context("a number")? as u64)
+        })
     }
 
     fn predicted(&self) -> Result<u64> {

@@ -27,7 +27,9 @@ impl Log {
             kept.push((entry, about));
         }
         let lost = std::mem::take(&mut self.lost).into_iter().filter(outlives_reset).collect();
-        *self = Self { last: self.last, base: self.base.take(), lost, ..Self::default() };
+        let mut volume = std::mem::take(&mut self.volume);
+        volume.clear();
+        *self = Self { last: self.last, base: self.base.take(), lost, volume, ..Self::default() };
         for (entry, about) in kept.into_iter().rev() {
             self.count(&entry, true);
             Arc::make_mut(&mut self.entries).push(entry);

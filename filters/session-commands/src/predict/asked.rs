@@ -69,8 +69,8 @@ enum Kind {
 
 impl Predicting {
     pub(crate) fn new(memory: Arc<Memory>) -> Self {
-        let (id, account, mismatches) = Default::default();
-        let me = Arc::new(Me { memory, id, account, mismatches });
+        let (id, account, servers, mismatches) = Default::default();
+        let me = Arc::new(Me { memory, id, account, servers, mismatches });
         let (user, login, began) = (None, None, Instant::now());
         Self { me, user, worked: false, login, began, accepted: false }
     }
@@ -123,6 +123,7 @@ impl Predicting {
         let stamp = self.me.memory.epochs.stamp(constant, departures, servers(session));
         let subject = Subject {
             base: base(command, kind, state),
+            class: plan.class().unwrap_or_default(),
             constant,
             prepares,
             may_fail: plan.entries.first().is_some_and(|it| it.expected == Expected::Anything),
@@ -149,6 +150,7 @@ impl Predicting {
             self.me.account.store(account.finish().0 as u64, Relaxed);
             self.user = Some(session.user.clone());
         }
+        self.me.servers.get_or_init(|| self.me.memory.avoiding(&session.topology));
     }
 
     /// Whether so many answers were wrong that there are no more for the session.

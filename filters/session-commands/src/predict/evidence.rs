@@ -9,9 +9,11 @@ use super::{
 use bytes::{Bytes, BytesMut};
 use chain::{
     Answer, Frame, Reply, Server,
+    counters::Counter,
     facts::{StateId, Verdict, Witness},
 };
 use smallvec::SmallVec;
+use sql::session::Class;
 use std::{
     fmt,
     num::NonZeroU64,
@@ -30,14 +32,26 @@ pub(crate) struct Me {
     pub(crate) id: AtomicU32,
     /// Its account, hashed.
     pub(crate) account: AtomicU64,
+    /// All servers.
+    pub(crate) servers: OnceLock<Box<[Avoiding]>>,
     /// Answers from memory that have turned out to be wrong.
     pub(crate) mismatches: AtomicU32,
+}
+
+/// One server.
+#[derive(Debug)]
+pub(crate) struct Avoiding {
+    /// As a member of each of its hostgroups.
+    pub(crate) ids: SmallVec<[u32; 2]>,
+    /// Commands that it has been spared.
+    pub(crate) avoided: Counter,
 }
 
 /// What a reply is to.
 pub(crate) struct Subject {
     /// What it depends on, but for the server's version.
     pub(crate) base: StateId,
+    pub(crate) class: Class,
     pub(crate) constant: bool,
     pub(crate) prepares: bool,
     /// An error is accepted: what the command names says it once more when it is used.
@@ -187,12 +201,8 @@ impl Evidence {
     }
 
     fn mismatch(&self, expected: &Expected, profile: Option<NonZeroU64>, hard: bool) {
-        let (Memory { counters, store, .. }, now) = (&*self.me.memory, Instant::now());
-        if hard {
-            counters.hard.add_one()
-        } else {
-            counters.soft.add_one()
-        }
+        let (store, now) = (&self.me.memory.store, Instant::now());
+        self.count_wrong(hard);
         for profile in [profile, expected.profile] {
             self.me.memory.count(store.spoil(self.place(profile), now));
         }
@@ -200,6 +210,16 @@ impl Evidence {
             self.me.mismatches.fetch_add(1, Relaxed);
             self.verified(profile, false);
         }
+    }
+
+    fn count_wrong(&self, hard: bool) {
+        let counters = &self.me.memory.counters;
+        if hard {
+            counters.hard.add_one()
+        } else {
+            counters.soft.add_one()
+        }
+        counters.wrong.counter(self.subject.class.as_str()).add_one();
     }
 
     fn verified(&self, profile: Option<NonZeroU64>, right: bool) {
@@ -269,7 +289,7 @@ impl Evidence {
                     self.mismatch(expected, profile, true);
                     return Some(Verdict::Other(Bytes::new()));
                 }
-                self.me.memory.counters.soft.add_one();
+                self.count_wrong(false);
                 let key = self.subject.key(profile);
                 self.me.memory.store.replace(key, template, Instant::now());
                 None
@@ -289,9 +309,19 @@ impl Witness for Evidence {
 /// What nobody has executed by then never will be.
 impl Drop for Evidence {
     fn drop(&mut self) {
-        let predicted = self.expected.get().is_some_and(|expected| expected.predicted);
-        if predicted && self.executed.get().is_none() {
-            self.me.memory.counters.avoided.add_one();
+        let Some(Expected { predicted, .. }) = self.expected.get() else { return };
+        let counters = &self.me.memory.counters;
+        if *predicted && self.executed.get().is_none() {
+            counters.avoided.add_one();
+        }
+        let executed = self.executed.take();
+        let executed =
+            executed.map(|it| it.servers.into_inner().unwrap_or_else(PoisonError::into_inner));
+        let executed = executed.unwrap_or_default();
+        for server in self.me.servers.get().into_iter().flatten() {
+            if !server.ids.iter().any(|id| executed.contains(id)) {
+                server.avoided.add_one();
+            }
         }
     }
 }

@@ -121,7 +121,7 @@ impl Service<Command> for Connection {
 async fn exchange(mut wire: Loan<Wire>, command: Command) -> Result<Reply> {
     wire.state = State::Busy;
     let link = wire.link()?;
-    link.backend.metrics.commands.inc();
+    link.backend.metrics.sends(&command);
     let packets = command.packets();
     let Link { io, leash, .. } = link;
     let sent = async {
@@ -149,9 +149,10 @@ async fn exchange(mut wire: Loan<Wire>, command: Command) -> Result<Reply> {
     stream.begin(&command, false)?;
     // A server that refuses a command may say why and close before it has read all of it: what it
     // said is the reply.
-    match (stream.reply().await, sent) {
+    match (stream.first().await, sent) {
+        (Ok(first), _) => Ok(stream.reply(first)),
         (Err(_), Err(error)) => Err(lost(error)),
-        (reply, _) => reply,
+        (Err(error), Ok(())) => Err(error),
     }
 }
 

@@ -1,11 +1,27 @@
 //! What becomes of a connection when its session has ended.
 
 use super::{connect::ConnectError, kill, link::Link};
-use std::{sync::atomic::Ordering::Relaxed, time::Duration};
-use tokio::runtime::Handle;
+use std::{cell::RefCell, sync::atomic::Ordering::Relaxed, time::Duration};
+use tokio::{runtime::Handle, task::JoinHandle};
 
 /// How long a reset may take: it rolls a transaction back.
 const RESET_TIMEOUT: Duration = Duration::from_secs(30);
+
+thread_local! {
+    /// What [`released`] waits for, while it drops something on this thread.
+    static UNDER_WAY: RefCell<Option<Vec<JoinHandle<()>>>> = const { RefCell::new(None) };
+}
+
+/// Drops `holder`, and waits until what the session has left on the connections in it is gone from
+/// their servers: locks, transactions, temporary tables. At most as long as a reset may take.
+pub(crate) async fn released(holder: impl Sized) {
+    UNDER_WAY.set(Some(Vec::new()));
+    drop(holder);
+    for task in UNDER_WAY.take().unwrap_or_default() {
+        // One that has panicked has lost its connection, which closes it.
+        let _ = task.await;
+    }
+}
 
 impl Link {
     /// Resets the connection and gives it back to its pool, in the background.
@@ -14,7 +30,7 @@ impl Link {
             return home.go(self);
         }
         let Ok(runtime) = Handle::try_current() else { return };
-        runtime.spawn(async move {
+        let task = runtime.spawn(async move {
             match tokio::time::timeout(RESET_TIMEOUT, self.give_back()).await {
                 Ok(Ok(true)) => {
                     let backend = self.backend.clone();
@@ -30,22 +46,20 @@ impl Link {
                 Err(_) => tracing::debug!(server = %self.backend.server.name, "reset timed out"),
             }
         });
+        UNDER_WAY.with_borrow_mut(|tasks| tasks.as_mut().map(|tasks| tasks.push(task)));
     }
 
     /// Makes the connection fit for another session. False if it never will be, or if a KILL that
-    /// was meant for this one may strike yet.
+    /// was meant for this one may strike yet: then it is reset all the same, since a server lets go
+    /// of locks only some time after it was told to close.
     async fn give_back(&mut self) -> Result<bool, ConnectError> {
-        if self.lasting.is_for_good() {
-            return Ok(false);
-        }
-        if let Some(lease) = self.seat.vacate()
-            && (lease.spoiled.load(Relaxed) || !lease.gate.shut().await)
-        {
-            return Ok(false);
-        }
+        let free = match self.seat.vacate() {
+            Some(lease) => !lease.spoiled.load(Relaxed) && lease.gate.shut().await,
+            None => true,
+        };
         self.pay_debt().await?;
         self.reset().await?;
-        Ok(true)
+        Ok(free && !self.lasting.is_for_good())
     }
 
     /// Closes a connection in the middle of a reply that nobody waits for, and ends its statement

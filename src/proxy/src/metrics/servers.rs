@@ -2,11 +2,20 @@
 
 use super::{Operations, Place, ServerLabels, Shared, StateLabels, latency::Latency};
 use arc_swap::ArcSwap;
-use chain::Command;
+use chain::{
+    Command,
+    facts::{Lag, SessionLog},
+};
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeLabelSet},
-    metrics::{MetricType, counter::Counter, family::Family, gauge::Gauge},
+    metrics::{
+        MetricType,
+        counter::Counter,
+        family::Family,
+        gauge::Gauge,
+        histogram::{Histogram, exponential_buckets},
+    },
     registry::{Registry, Unit},
 };
 use sql::Verb;
@@ -110,6 +119,8 @@ impl Kind {
 #[derive(Clone)]
 pub(crate) struct ServerMetrics {
     pub(crate) commands: Counter,
+    session_commands: Counter,
+    lag: Histogram,
     /// Replies to clients' commands that were an ERR.
     errors: Counter,
     connects: Counter,
@@ -134,6 +145,20 @@ impl ServerMetrics {
     /// Says which server it is.
     pub(crate) fn is_at(&self, place: Place) {
         self.latencies.place.store(Arc::new(place));
+    }
+
+    /// Counts a command that is about to be sent.
+    pub(crate) fn sends(&self, command: &Command) {
+        self.commands.inc();
+        if command.fact::<SessionLog>().is_some_and(|log| log.this.is_some()) {
+            self.session_commands.inc();
+        }
+        if let Some(Lag { entries, .. }) = command.fact()
+            && *entries > 0
+        {
+            self.session_commands.inc_by(*entries as u64);
+            self.lag.observe(*entries as f64);
+        }
     }
 
     /// Counts an attempt to connect.
@@ -169,10 +194,11 @@ impl Latencies {
     }
 }
 
-#[derive(Default)]
 pub(super) struct BackendFamilies {
     shared: Shared,
     commands: Family<ServerLabels, Counter>,
+    session_commands: Family<ServerLabels, Counter>,
+    lags: Family<ServerLabels, Histogram, fn() -> Histogram>,
     errors: Family<ServerLabels, Counter>,
     connects: Family<ConnectLabels, Counter>,
     connections: Family<StateLabels, Gauge>,
@@ -202,12 +228,27 @@ const QUANTILES: [(&str, f64); 4] =
 
 impl BackendFamilies {
     pub(super) fn with(shared: Shared) -> Self {
-        Self { shared, ..Self::default() }
+        Self {
+            shared,
+            commands: Family::default(),
+            session_commands: Family::default(),
+            lags: Family::new_with_constructor(lags),
+            errors: Family::default(),
+            connects: Family::default(),
+            connections: Family::default(),
+            outstanding: Family::default(),
+            durations: Durations::default(),
+        }
     }
 
     pub(super) fn register(&self, registry: &mut Registry) {
         let help = "Commands sent to a server";
         registry.register("backend_commands", help, self.commands.clone());
+        let help = "Session commands that a server has executed: asked by a client, or brought to \
+                    a connection that lacked them";
+        registry.register("backend_session_commands", help, self.session_commands.clone());
+        let help = "How many of them a connection lacked, where it lacked any";
+        registry.register("backend_catch_up_lag", help, self.lags.clone());
         let help = "Replies to clients that were an error of the server's";
         registry.register("backend_errors", help, self.errors.clone());
         let help = "Attempts to connect to a server";
@@ -223,6 +264,8 @@ impl BackendFamilies {
         let server = name.to_owned();
         let labels = ServerLabels { hostgroup, server: server.clone() };
         self.commands.remove(&labels);
+        self.session_commands.remove(&labels);
+        self.lags.remove(&labels);
         self.errors.remove(&labels);
         self.outstanding.remove(&labels);
         for result in ["ok", "failed"] {
@@ -247,6 +290,8 @@ impl BackendFamilies {
         };
         ServerMetrics {
             commands: self.commands.get_or_create(&labels).clone(),
+            session_commands: self.session_commands.get_or_create(&labels).clone(),
+            lag: self.lags.get_or_create(&labels).clone(),
             errors: self.errors.get_or_create(&labels).clone(),
             connects: connects("ok"),
             connect_failures: connects("failed"),
@@ -280,6 +325,11 @@ impl BackendFamilies {
             server.known().for_each(|(_, latency)| latency.turn(now));
         }
     }
+}
+
+/// From 1 to 512, the longest log that there may be by default.
+fn lags() -> Histogram {
+    Histogram::new(exponential_buckets(1.0, 2.0, 10))
 }
 
 impl Durations {

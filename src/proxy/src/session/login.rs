@@ -20,6 +20,7 @@ use super::{
     stack,
 };
 use crate::{
+    backend::released,
     config::ProxyProtocol,
     greeter::Greeter,
     tls::{Acceptor, Watched},
@@ -145,8 +146,8 @@ impl Entrance {
         let collation = if change.collation == 0 { collation } else { change.collation };
         let claim = Claim { request, collation, again: true, seq: message.next_seq };
         let LoggedIn { session, stack: used, greeted, admitted, refusals, relayed } = before;
-        // Whoever logs in gets no connection of the user before.
-        drop(used);
+        // Whoever logs in gets no connection of the user before, and finds none of its locks.
+        released(used).await;
         match self.open(client, context, greeted.clone(), peer, claim).await {
             // MySQL closes the connection then; MariaDB keeps it for the user before, reset, unless
             // that happens again and again.

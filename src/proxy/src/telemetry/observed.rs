@@ -105,6 +105,7 @@ impl Observed<'_> {
             ended: self.ended.map(|_| self.over),
             error: self.ended.and_then(|(error, _)| error),
             lag: None,
+            bytes: 0,
         });
     }
 }

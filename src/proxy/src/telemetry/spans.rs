@@ -8,7 +8,12 @@ use super::{
     trail::{Ended, Exchange, Record},
 };
 use crate::{backend::connect::Vendor, config::QueryText};
-use chain::{Origin, Session, command::Asker, facts::Lag, session::Peer};
+use chain::{
+    Origin, Session,
+    command::Asker,
+    facts::{Lag, SessionCommand},
+    session::Peer,
+};
 use opentelemetry::{
     Array, Context, KeyValue, Value,
     trace::{
@@ -143,6 +148,11 @@ fn server_attributes(record: &Record, texts: &Texts) -> Vec<KeyValue> {
     all.push(KeyValue::new("towpath.command", record.code.name()));
     all.push(KeyValue::new("towpath.deferred", deferred(record)));
     all.push(KeyValue::new("towpath.predicted", record.predicted));
+    if let Some(SessionCommand { class, lsn }) = record.session_command {
+        let lsn = i64::try_from(lsn).unwrap_or(i64::MAX);
+        all.push(KeyValue::new("towpath.session_command.class", class.as_str()));
+        all.push(KeyValue::new("towpath.session_command.lsn", lsn));
+    }
     all.push(KeyValue::new("towpath.fast_forward", record.fast_forward || record.forwarded));
     if !record.rules.is_empty() {
         let rules = record.rules.iter().map(|&rule| i64::from(rule)).collect();
@@ -291,7 +301,10 @@ fn exchange(
     attributes.push(KeyValue::new("towpath.server", first.server.to_string()));
     if is_catch_up(first) {
         let sent = i64::try_from(exchanges.len()).unwrap_or(i64::MAX);
+        let bytes: usize = exchanges.iter().map(|one| one.bytes).sum();
+        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
         attributes.push(KeyValue::new("towpath.catch_up.commands", sent));
+        attributes.push(KeyValue::new("towpath.catch_up.bytes", bytes));
     }
     if let Some(Lag { entries, piped }) = first.lag {
         let entries = i64::try_from(entries).unwrap_or(i64::MAX);

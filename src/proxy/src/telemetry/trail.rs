@@ -6,8 +6,8 @@ use chain::{
     Command, Origin, Reply, Session,
     command::Asker,
     facts::{
-        Affinity, FastForward, Lag, Pin, Predicted, RuleVerdict, ServedBy, Statement, StickyMode,
-        Target,
+        Affinity, FastForward, Lag, Pin, Predicted, RuleVerdict, ServedBy, SessionCommand,
+        Statement, StickyMode, Target,
     },
 };
 use smallvec::SmallVec;
@@ -43,6 +43,7 @@ pub(super) struct Record {
     pub(super) forwarded: bool,
     /// It was answered from memory.
     pub(super) predicted: bool,
+    pub(super) session_command: Option<SessionCommand>,
     pub(super) checkouts: Vec<Checkout>,
     pub(super) exchanges: Vec<Exchange>,
     /// Exchanges beyond [`MOST`].
@@ -84,6 +85,8 @@ pub(super) struct Exchange {
     pub(super) error: Option<u16>,
     /// Of the connection, where this is the first that it lacked.
     pub(super) lag: Option<Lag>,
+    /// Length of a command of a filter's, in bytes.
+    pub(super) bytes: usize,
 }
 
 /// Exchanges that are noted one by one. Catching up takes many.
@@ -113,6 +116,7 @@ impl Trail {
             fast_forward: false,
             forwarded: false,
             predicted: false,
+            session_command: None,
             checkouts: Vec::new(),
             exchanges: Vec::new(),
             left_out: 0,
@@ -149,8 +153,9 @@ impl Trail {
 
     /// Notes that `command` is sent on a connection.
     pub(crate) fn sent(self: Arc<Self>, command: &Command, link: &Link) -> Leg {
+        let asker = command.asker();
         let exchange = Exchange {
-            asker: command.asker(),
+            asker,
             code: command.code(),
             server: link.backend.server.name.clone(),
             address: link.backend.address(),
@@ -161,6 +166,8 @@ impl Trail {
             ended: None,
             error: None,
             lag: command.fact().copied(),
+            // Those of clients may be in parts, which are not joined for this.
+            bytes: if asker == Asker::Client { 0 } else { command.whole().len() },
         };
         let mut at = MOST;
         self.note(|record| {
@@ -215,6 +222,7 @@ impl Record {
             self.target = Some(target.clone());
         }
         self.predicted = reply.fact::<Predicted>().is_some();
+        self.session_command = reply.fact().copied();
         // Rules have answered by themselves: what is below them was not asked.
         if let Some(verdict) = reply.fact::<RuleVerdict>() {
             self.rules.clone_from(&verdict.rules);

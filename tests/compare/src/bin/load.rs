@@ -2,7 +2,12 @@
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use compare::{beginnings, client::Account, load};
+use compare::{
+    beginnings,
+    client::Account,
+    crowd::{Crowd, crowd},
+    load,
+};
 use std::{
     io::{Read, Write},
     net::SocketAddr,
@@ -67,6 +72,17 @@ enum Load {
         #[arg(long)]
         seconds: f64,
     },
+    /// Run transactions in many sessions, which think between two.
+    Crowd {
+        schema: String,
+        #[arg(long)]
+        sessions: usize,
+        #[arg(long)]
+        seconds: f64,
+        /// In milliseconds.
+        #[arg(long, default_value_t = 0)]
+        think: u64,
+    },
     /// Open sessions, print the line, and close them when standard input ends.
     Idle {
         #[arg(long)]
@@ -93,6 +109,9 @@ fn main() -> Result<()> {
         Load::Commands { mebibytes } => load::commands(&account, mebibytes)?,
         Load::Begins { sql, far, seconds } => beginnings::begins(&account, far, &sql, seconds)?,
         Load::Prepares { seconds } => beginnings::prepares(&account, seconds)?,
+        Load::Crowd { schema, sessions, seconds, think } => {
+            crowd(&account, &schema, Crowd { sessions, seconds, think })?
+        }
         Load::Idle { sessions, sql, prepare } => {
             return load::idle(&account, sql.as_deref(), prepare, sessions, |counted| {
                 print(&counted)?;

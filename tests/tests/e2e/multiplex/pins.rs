@@ -252,6 +252,15 @@ fn an_error(cluster: &Cluster) -> Result<()> {
     pair.is_pinned("warnings")?;
     ensure!(pair.one.rows("SHOW ERRORS")?.len() == 1);
     pair.must("SELECT COUNT(*) FROM t")?;
+    pair.is_free()?;
+    // What is only prepared does the same, to fail and to clear.
+    let code = wait::until("an error", || {
+        let code = pair.one.command(CommandCode::STMT_PREPARE, b"SELECT * FROM nosuch")?;
+        Ok(code.error_code().filter(|code| *code != 9001))
+    })?;
+    ensure!(code == 1146, "{code}");
+    pair.is_pinned("warnings")?;
+    pair.one.prepare("SELECT a FROM t")?;
     pair.is_free()
 }
 

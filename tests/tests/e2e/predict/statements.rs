@@ -217,6 +217,9 @@ fn a_name_that_stands_for_nothing_any_more(cluster: &Cluster) -> Result<()> {
     client.must("SELECT 'the session goes on'")?;
     ensure!(world.counted("towpath_prediction_mismatches_total", "hard")? == 0);
     ensure!(world.counted("towpath_prediction_mismatches_total", "soft")? == 1);
+    let by_class = "towpath_prediction_mismatches_by_class_total";
+    ensure!(world.counted(by_class, "class=\"environment\"")? == 1);
+    ensure!(world.counted(by_class, "")? == 1);
     // From then on it is asked; what it says is nobody's memory.
     let refused = world.by_server(&mut client, &prepare)?;
     ensure!(refused.error_code() == Some(1146));

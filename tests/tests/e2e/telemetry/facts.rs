@@ -68,7 +68,7 @@ fn a_reply_from_memory_and_what_is_deferred_with_it(cluster: &Cluster) -> Result
             let found = attribute(&span.attributes, "db.system.name");
             ensure!(found.as_deref() == Some(system), "{found:?}");
         }
-        for predicted in [first, second] {
+        for (predicted, lsn) in [(first, "1"), (second, "2")] {
             are(
                 predicted,
                 &[
@@ -76,6 +76,8 @@ fn a_reply_from_memory_and_what_is_deferred_with_it(cluster: &Cluster) -> Result
                     ("towpath.deferred", "0"),
                     ("towpath.fast_forward", "false"),
                     ("towpath.predicted", "true"),
+                    ("towpath.session_command.class", "const"),
+                    ("towpath.session_command.lsn", lsn),
                 ],
             )?;
             ensure!(collector.children(predicted).is_empty(), "no server was asked");
@@ -95,8 +97,11 @@ fn a_reply_from_memory_and_what_is_deferred_with_it(cluster: &Cluster) -> Result
         let children = collector.children(query);
         let catch_up = children.iter().find(|child| child.name == "catch-up");
         let lag = catch_up.map(facts).unwrap_or_default();
-        let lag = lag.iter().find(|(key, _)| key == "towpath.catch_up.lag");
-        ensure!(lag.is_some_and(|(_, lag)| lag == "2"), "{children:?}");
+        let told = |key: &str| lag.iter().find(|(known, _)| known == key).map(|(_, it)| &**it);
+        ensure!(told("towpath.catch_up.lag") == Some("2"), "{children:?}");
+        let sent = "\x03SET @first = 1\x03SET SESSION sort_buffer_size = 262144".len();
+        // The client has asked for no attributes of queries.
+        ensure!(told("towpath.catch_up.bytes") == Some(&*sent.to_string()), "{children:?}");
     }
     Ok(())
 }

@@ -33,7 +33,7 @@ pub(super) async fn exchange(mut wire: Loan<Wire>, mut command: Command) -> Resu
     for one in before.iter().chain([&command]) {
         packets.extend_from_slice(&one.packets());
         link.sends(one);
-        link.backend.metrics.commands.inc();
+        link.backend.metrics.sends(one);
     }
     let mut stream = ReplyStream::new(wire, &command)?;
     stream.unsent = Some(packets.freeze());
@@ -46,7 +46,10 @@ pub(super) async fn exchange(mut wire: Loan<Wire>, mut command: Command) -> Resu
         answers.push(answer);
     }
     let reply = match stream.begin(&command, false)? {
-        true => stream.reply().await?,
+        true => {
+            let first = stream.first().await?;
+            stream.reply(first)
+        }
         false => {
             poll_fn(|cx| stream.poll_sent(cx)).await?;
             Reply::none()

@@ -105,16 +105,20 @@ impl ReplyStream {
     }
 
     /// Resolves with the first packets of the reply.
-    pub(super) async fn reply(mut self) -> Result<Reply> {
-        let first = poll_fn(|cx| self.poll_frame(cx)).await?;
-        Ok(Reply::new(match (first, self.next.take()) {
+    pub(super) async fn first(&mut self) -> Result<Frame> {
+        poll_fn(|cx| self.poll_frame(cx)).await
+    }
+
+    /// The reply that begins with them.
+    pub(super) fn reply(mut self, first: Frame) -> Reply {
+        Reply::new(match (first, self.next.take()) {
             (Frame::End(end), _) => Body::end(end),
             (Frame::Packets(packets), Some(Frame::End(end))) => Body::whole(packets, end),
             (first, second) => {
                 self.next = second;
                 Body::stream(Resumed { first: Some(first), stream: self })
             }
-        }))
+        })
     }
 
     /// Writes what is left of the commands, behind the last reply that was waited for.

@@ -49,23 +49,28 @@ impl Doing {
             CommandCode::QUERY | CommandCode::STMT_EXECUTE | CommandCode::STMT_BULK_EXECUTE
         );
         let ends_tie = command.fact::<Tied>().is_some_and(|tied| tied.ends);
-        let statement = command.fact::<Statement>().filter(|_| runs);
-        let Some(statement) = statement else {
+        let statement = command.fact::<Statement>();
+        let Some(statement) = statement.filter(|_| runs) else {
             let works = runs && !sets;
             // Of a filter's own statements none does.
             let unread = works && command.asker() == Asker::Client;
             let insert_id = if unread { Changes::Anything } else { Changes::Nothing };
-            return Self { works, sets, ends_tie, writes: unread, insert_id, ..Self::default() };
+            let prepares = command.code() == CommandCode::STMT_PREPARE;
+            let clears_list =
+                statement.is_some_and(|it| prepares && (vendor == Vendor::MySql || has_table(it)));
+            let writes = unread;
+            return Self {
+                works,
+                sets,
+                ends_tie,
+                writes,
+                insert_id,
+                clears_list,
+                ..Self::default()
+            };
         };
         let found = statement.get();
-        // A statement without a table leaves MariaDB's list as it is.
-        let has_table = match found.class {
-            Class::Write | Class::Ddl => true,
-            Class::Read => {
-                has_word(statement.text(), b"from") && !has_word(statement.text(), b"dual")
-            }
-            _ => false,
-        };
+        let has_table = has_table(statement);
         Self {
             works: !sets,
             sets,
@@ -77,6 +82,16 @@ impl Doing {
             writes: !matches!(found.class, Class::Read | Class::Show | Class::Explain),
             insert_id: Changes::of(command, statement),
         }
+    }
+}
+
+/// A statement without a table leaves MariaDB's list of warnings as it is. One that is only prepared
+/// does to the list what it does when it runs.
+fn has_table(statement: &Statement) -> bool {
+    match statement.get().class {
+        Class::Write | Class::Ddl => true,
+        Class::Read => has_word(statement.text(), b"from") && !has_word(statement.text(), b"dual"),
+        _ => false,
     }
 }
 
