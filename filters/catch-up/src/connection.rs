@@ -12,7 +12,7 @@ use chain::{
     Answer, Command, Error, Outcome, Reply, Result, Server, Stack,
     error::{CatchUpFailed, CatchUpKilled, PreambleLost},
     facts::{
-        Adopted, Answers, Careful, FastForward, Lag, LogEntry, Lsn, Preamble, SessionLog,
+        Adopted, Answers, Careful, FastForward, Lag, LogEntry, Lsn, Preamble, Returned, SessionLog,
         StatementIds, Target, This, Verdict,
     },
     lend::Loan,
@@ -118,6 +118,7 @@ impl Connection {
             && !self.midway
             && command.fact::<FastForward>().is_none()
             && command.fact::<Adopted>().is_none()
+            && command.fact::<Returned>().is_none()
     }
 
     /// Takes in what the session's own command has done here.
@@ -149,8 +150,12 @@ impl Connection {
         if steps.is_empty() && !entries.is_empty() && executes(command.code()) {
             steps.extend(self.again(command, entries).map(Step::Entry));
         }
+        let returned = command.fact::<Returned>().is_some();
+        if returned {
+            self.ids.retain(entries);
+        }
         let forwards = command.fact::<FastForward>().is_some();
-        if forwards || !steps.is_empty() || command.fact::<Adopted>().is_some() {
+        if forwards || returned || !steps.is_empty() || command.fact::<Adopted>().is_some() {
             let limit = if forwards { 0 } else { self.config.spare_statements };
             let surplus = self.ids.surplus(limit).into_iter().map(Step::Close);
             steps.splice(..0, surplus);

@@ -9,7 +9,11 @@ use chain::{
     id_map::IdMap,
     retry::Retry,
 };
-use std::{collections::VecDeque, time::Instant};
+use std::{
+    collections::{HashSet, VecDeque},
+    sync::Arc,
+    time::Instant,
+};
 use wire::{
     command::{CommandCode, statement::statement_id},
     err::ErrPacket,
@@ -111,6 +115,18 @@ impl Ids {
                 *context = shared_context(entry);
             }
         }
+    }
+
+    /// Forgets the session's statements but those that its log has.
+    pub(crate) fn retain(&mut self, entries: &[Arc<LogEntry>]) {
+        let kept: HashSet<_> = entries.iter().filter_map(|entry| prepares(entry)).collect();
+        let gone = self.known.iter().map(|(id, _)| *id).filter(|id| !kept.contains(id));
+        for id in gone.collect::<Vec<_>>() {
+            if let Some(Known::Here { server, .. }) = self.known.remove(&id) {
+                self.closing.push(server);
+            }
+        }
+        self.unlabelled.retain(|id| kept.contains(id));
     }
 
     /// The connection is another session's from now on.

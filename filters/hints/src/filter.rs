@@ -18,6 +18,7 @@ use chain::{
     stack::Calling,
 };
 use serde_json::json;
+use sql::comments;
 use std::{
     sync::Arc,
     task::{Context, Poll, ready},
@@ -68,11 +69,16 @@ impl Hinting {
 
     fn read(&mut self, command: &Command, kind: Kind) -> Option<Found> {
         let statement = command.fact::<Statement>()?;
+        let comments = comments(statement.text(), statement.dialect());
+        // Most statements have none.
+        if comments.is_empty() && self.named.begun().is_empty() {
+            return None;
+        }
         let session = command.session();
         let shared = &*self.shared;
         let allowed = *self.allowed.get_or_insert_with(|| shared.allowed(&session.user));
         let (named, orders) = (&mut self.named, kind == Kind::Statement);
-        Reader { shared, session, allowed, named, orders }.read(statement)
+        Some(Reader { shared, session, allowed, named, orders }.read(statement.text(), comments))
     }
 
     /// Puts what was found on the command; gives how long it waits.

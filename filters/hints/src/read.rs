@@ -7,9 +7,9 @@ use crate::{
     maxscale::{Content, Named, Order},
     value::Asked,
 };
-use chain::{Session, facts::Statement};
+use chain::Session;
 use smallvec::SmallVec;
-use sql::{Span, comments};
+use sql::{Comments, Span};
 
 /// What was found in a statement's comments.
 #[derive(Debug, Default)]
@@ -38,28 +38,20 @@ pub(crate) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads a statement. None if nobody asks for anything, as in one without a comment.
-    pub(crate) fn read(mut self, statement: &Statement) -> Option<Found> {
-        let text = statement.text();
-        let mut comments = comments(text, statement.dialect());
-        let first = comments.next();
-        if first.is_none() && self.named.begun().is_empty() {
-            return None;
-        }
+    /// Reads a statement's comments.
+    pub(crate) fn read(mut self, text: &[u8], mut comments: Comments<'_>) -> Found {
         let mut found = Found::default();
-        let mut next = first;
-        while let Some(comment) = next {
+        for comment in comments.by_ref() {
             if self.comment(&text[comment.inner], &mut found) {
                 found.comments.push(comment.span);
             }
-            next = comments.next();
         }
         found.doubtful = comments.is_doubtful();
         for content in self.named.begun().iter().rev() {
             self.beneath(content.clone(), &mut found);
         }
         found.asked.settle();
-        Some(found)
+        found
     }
 
     /// Reads one comment. False if there is no hint in it.

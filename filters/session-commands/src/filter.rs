@@ -265,6 +265,10 @@ impl SessionCommands {
             }
             CommandCode::RESET_CONNECTION => plan.resets = true,
             CommandCode::STMT_PREPARE => self.prepares(&mut plan, command),
+            code if code.is_unknown() => {
+                plan.is_unknown = true;
+                plan.ties.push(Change::tie(Cause::Ending));
+            }
             _ => self.about_statement(&mut plan, command),
         }
         plan.may_use |= once::may_use_by_code(command);

@@ -42,6 +42,8 @@ pub(crate) struct Plan {
     /// It closes a statement that no server has seen.
     pub(crate) closes_unseen: bool,
     pub(crate) resets: bool,
+    /// No server knows it: some close behind the error that says so, which is the session's end.
+    pub(crate) is_unknown: bool,
     pub(crate) sets_last_insert_id: bool,
     /// It has several statements: after an error, some of them may have been executed.
     pub(crate) several: bool,

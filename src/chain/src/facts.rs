@@ -19,7 +19,7 @@ mod propagate;
 mod rules;
 mod statement;
 
-pub use adopted::{Adopted, Renewal};
+pub use adopted::{Adopted, Renewal, Returned};
 pub use affinity::{Affinity, StickyMode, key_hash};
 pub use answering::FromMemory;
 pub use catching_up::{Answers, Careful, Lag, Preamble, Primary, Unprepared};

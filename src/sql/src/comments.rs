@@ -90,6 +90,11 @@ fn begins(text: &[u8]) -> bool {
 }
 
 impl Comments<'_> {
+    /// Whether there is nothing that looks like one. Otherwise there may be none all the same.
+    pub fn is_empty(&self) -> bool {
+        self.lexer.is_none()
+    }
+
     /// Whether a server may have cut what was read so far in another way, and see no comment where
     /// one was found.
     pub fn is_doubtful(&self) -> bool {

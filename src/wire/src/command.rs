@@ -106,6 +106,24 @@ commands! {
 }
 
 impl CommandCode {
+    /// Whether no server takes it, be it that it has been withdrawn or that servers keep it for
+    /// themselves: the reply is an ERR, mostly 1047, and MySQL closes the connection behind it.
+    #[must_use]
+    pub fn is_unknown(self) -> bool {
+        let never = [
+            Self::SLEEP,
+            Self::CREATE_DB,
+            Self::DROP_DB,
+            Self::CONNECT,
+            Self::TIME,
+            Self::DELAYED_INSERT,
+            Self::CONNECT_OUT,
+            Self::DAEMON,
+            Self::SUBSCRIBE_GROUP_REPLICATION_STREAM,
+        ];
+        never.contains(&self) || self.name() == "COM_UNKNOWN"
+    }
+
     /// The code of a command's payload; `None` if it is empty.
     #[must_use]
     pub fn of(payload: &[u8]) -> Option<Self> {

@@ -2,6 +2,7 @@
 //! what it has set.
 
 mod alternating;
+mod closed;
 mod crowd;
 mod insert_id;
 mod kills;

@@ -88,6 +88,9 @@ impl SessionCommands {
                 self.log.lose(&[Cell::Anything]);
                 change(&Change::tie(Cause::Unknown));
             }
+            if plan.is_unknown {
+                plan.ties.iter().for_each(&mut change);
+            }
             self.failed(plan);
             return false;
         }

@@ -65,6 +65,7 @@ impl<'a> Part<'a> {
             part.reads.push(Cell::CollationConnection);
         }
         match variables.word(assignment, text) {
+            None if ends_soon(assignment, text) => part.class = Class::EvaluatedOnce,
             Some(Word::Unknown) if part.class < Class::Unknown => {
                 part.class = Class::Unknown;
                 part.reads.push(Cell::Anything);
@@ -85,6 +86,27 @@ impl<'a> Part<'a> {
     }
 }
 
+/// Seconds that servers leave an idle connection by default: MySQL's and MariaDB's `wait_timeout`.
+const DEFAULT_WAIT: u64 = 28_800;
+
+/// Whether the client asks to be left sooner than others when it is idle: then the connection that
+/// was asked is the session's, and its end the session's end.
+fn ends_soon(assignment: &Assignment, text: &[u8]) -> bool {
+    let Target::System { scope, name, .. } = &assignment.target else { return false };
+    let value = || std::str::from_utf8(text.get(assignment.value.span.clone())?).ok();
+    *scope != Scope::Server
+        && text
+            .get(name.clone())
+            .is_some_and(|name| plain(name).eq_ignore_ascii_case(b"wait_timeout"))
+        && assignment.value.kind == ValueKind::Literal
+        && value().is_some_and(|value| value.parse().is_ok_and(|wait: u64| wait < DEFAULT_WAIT))
+}
+
+/// A name without its quotes.
+fn plain(name: &[u8]) -> &[u8] {
+    name.strip_prefix(b"`").and_then(|name| name.strip_suffix(b"`")).unwrap_or(name)
+}
+
 impl Variables {
     /// Of a system variable of the session that means the same on every connection, or is unknown.
     fn word(&self, assignment: &Assignment, text: &[u8]) -> Option<Word> {
@@ -97,8 +119,7 @@ impl Variables {
         if *scope == Scope::Server || !known {
             return None;
         }
-        let name = text.get(name.clone())?;
-        let name = name.strip_prefix(b"`").and_then(|name| name.strip_suffix(b"`")).unwrap_or(name);
+        let name = plain(text.get(name.clone())?);
         self.0.get(String::from_utf8_lossy(name).to_ascii_lowercase().as_str()).copied()
     }
 }

@@ -17,6 +17,12 @@ pub struct Adopted {
     pub renewal: Arc<[Renewal]>,
 }
 
+/// The session has had this connection before, and has closed statements while it was in the pool:
+/// those that its log has no more. On the first command that the connection runs again. Writer: the
+/// dispatcher; reader: `catch-up`.
+#[derive(Clone, Copy, Debug)]
+pub struct Returned;
+
 /// One command that renews a connection.
 #[derive(Clone)]
 pub struct Renewal {
@@ -33,6 +39,9 @@ impl fmt::Debug for Renewal {
     }
 }
 
+impl Fact for Returned {
+    const NAME: &'static str = "returned";
+}
 impl Fact for Adopted {
     const NAME: &'static str = "adopted";
 }

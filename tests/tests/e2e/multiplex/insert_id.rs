@@ -15,6 +15,7 @@ on_both_vendors!(
     asked_by_what_nobody_has_read,
     a_trigger_sees_the_sessions_own,
     counts_beside_it,
+    diagnostics_beside_it,
     the_last_gtid,
 );
 
@@ -100,6 +101,20 @@ fn as_on_a_connection_of_its_own(cluster: &Cluster) -> Result<()> {
         same(other, "SELECT LAST_INSERT_ID()", "123456")?;
     }
     Ok(())
+}
+
+/// What asks for the error before it is not preceded by a question of the proxy's.
+fn diagnostics_beside_it(cluster: &Cluster) -> Result<()> {
+    let mut pair = Pair::new(cluster, 1)?;
+    let Pair { one, other, .. } = &mut pair;
+    one.must("INSERT INTO t (a) VALUES (1)")?;
+    same(other, "SELECT LAST_INSERT_ID()", "0")?;
+    // The connection has been given the session's id.
+    same(one, "SELECT LAST_INSERT_ID()", "1")?;
+    ensure!(other.query("SELECT * FROM nosuch")?.error_code() == Some(1146));
+    other.must("GET DIAGNOSTICS @count = NUMBER")?;
+    other.must("GET DIAGNOSTICS CONDITION 1 @code = MYSQL_ERRNO")?;
+    same(other, "SELECT CONCAT(@count, ' ', @code)", "1 1146")
 }
 
 fn of_a_prepared_statement(cluster: &Cluster) -> Result<()> {

@@ -78,6 +78,9 @@ impl State {
 
     /// Closes a statement on each connection. None is opened for it.
     pub(super) async fn close_everywhere(&mut self, command: &Command) -> Result<Reply> {
+        if let Some(sharing) = &mut self.sharing {
+            sharing.closes += 1;
+        }
         for held in self.held.iter_mut().filter(|held| !held.is_unknown()) {
             let one = command.copy("dispatch", command.session().clone());
             // It has no reply.

@@ -26,7 +26,7 @@ use chain::{
     Command, Result,
     command::Asker,
     facts::Multiplex,
-    facts::{Adopted, FastForward, Pin, Renewal, RuleVerdict, SessionLog, Target, Tied},
+    facts::{Adopted, FastForward, Pin, Renewal, Returned, RuleVerdict, SessionLog, Target, Tied},
     topology::InUse,
 };
 use last::{Values, unknown};
@@ -46,6 +46,8 @@ pub(super) struct Sharing {
     values: Values,
     /// What others were told to be the reason why it keeps a connection.
     told: Option<&'static str>,
+    /// How often it has closed a statement.
+    pub(super) closes: u64,
     /// Its client's connection attributes, and what servers are told with them.
     pub(super) attributes: Option<(Attributes, Attributes)>,
 }
@@ -63,6 +65,10 @@ pub(super) struct Shared {
     adopted: bool,
     /// What `catch-up` has not been told yet.
     adoption: Option<Adopted>,
+    /// What the session's count of closed statements was when it let go of this.
+    closes: u64,
+    /// Nor this: that it has closed some since.
+    returned: bool,
     pins: pins::Pins,
     /// What LAST_INSERT_ID() says there, if that is known.
     insert_id: Option<u64>,
@@ -108,6 +114,7 @@ impl State {
         held.attached = None;
         let Some(shared) = &mut held.shared else { return };
         shared.parked.seat.vacate();
+        shared.closes = self.sharing.as_ref().map_or(0, |sharing| sharing.closes);
         // What it has left for another statement to ask is this session's alone.
         let is_other = !shared.is_last;
         shared.unclean |= is_other && shared.pins.has_list();
@@ -158,6 +165,8 @@ impl State {
             (_, true) => metrics.equal.inc(),
             _ => metrics.renewed.inc(),
         };
+        let closes = self.sharing.as_ref().map_or(0, |sharing| sharing.closes);
+        shared.returned = is_own && shared.closes != closes;
         if !is_own {
             let renewal = renewal(&held.ids, shared, command, enters);
             shared.adoption = Some(Adopted { equal, renewal });
@@ -281,6 +290,8 @@ impl Shared {
             unclean: false,
             adopted: false,
             adoption: None,
+            closes: 0,
+            returned: false,
             pins: pins::Pins::default(),
             insert_id: Some(0),
             is_last: false,
@@ -301,6 +312,11 @@ impl Held {
         let Some(shared) = &mut self.shared else { return };
         if let Some(adoption) = shared.adoption.take() {
             command.note(adoption);
+        }
+        // A filter's own question may come without the log.
+        let whole = command.asker() == Asker::Client || command.fact::<SessionLog>().is_some();
+        if whole && std::mem::take(&mut shared.returned) {
+            command.note(Returned);
         }
         if let Some(coming) = shared.coming.take_if(|coming| coming.comes_with(command)) {
             shared.condition = Some(coming);

@@ -90,6 +90,10 @@ impl Changes {
         if found.multi || is_unknown || run.multi {
             return Self::Anything;
         }
+        // GET DIAGNOSTICS asks what the statement before has left, and must find it.
+        if run.verb == Verb::Get {
+            return Self::Nothing;
+        }
         match run.class {
             Class::Call | Class::Unknown => Self::Anything,
             // A text that is executed by its name is not at hand.
