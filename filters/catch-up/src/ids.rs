@@ -120,7 +120,7 @@ impl Ids {
     /// Forgets the session's statements but those that its log has.
     pub(crate) fn retain(&mut self, entries: &[Arc<LogEntry>]) {
         let kept: HashSet<_> = entries.iter().filter_map(|entry| prepares(entry)).collect();
-        let gone = self.known.iter().map(|(id, _)| *id).filter(|id| !kept.contains(id));
+        let gone = self.known.keys().copied().filter(|id| !kept.contains(id));
         for id in gone.collect::<Vec<_>>() {
             if let Some(Known::Here { server, .. }) = self.known.remove(&id) {
                 self.closing.push(server);

@@ -234,6 +234,7 @@ pub(super) async fn open(
         schema: Schema::None,
         opened: Instant::now(),
         was_reset: false,
+        is_named: false,
         home: None,
         lasting,
         leash,

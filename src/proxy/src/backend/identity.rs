@@ -70,7 +70,7 @@ impl Link {
         authenticate(&mut self.io, &mut BytesMut::new(), &mut auth).await?;
         self.attributes = attributes;
         self.schema = Schema::None;
-        self.was_reset = false;
+        (self.was_reset, self.is_named) = (false, false);
         Ok(())
     }
 }

@@ -56,6 +56,8 @@ pub(crate) struct Link {
     pub(crate) opened: Instant,
     /// COM_RESET_CONNECTION was executed since the login.
     pub(crate) was_reset: bool,
+    /// Since then character set and collation have been brought back, and no session has had it.
+    pub(super) is_named: bool,
     pub(crate) lasting: Lasting,
     /// Where it goes at the end of its stack, if it is a session's for as long as it is open.
     pub(crate) home: Option<WayHome>,
@@ -73,9 +75,12 @@ const REPLY_LIMIT: usize = 1 << 20;
 impl Link {
     /// Makes the connection look as after a login of the session's own, with this schema.
     pub(crate) async fn begin(&mut self, schema: Option<&Bytes>) -> Result<(), ConnectError> {
-        if let Some(names) = self.set_names() {
+        let names = self.set_names().filter(|_| !self.is_named);
+        if let Some(names) = names {
             self.run(&names).await?;
         }
+        // It is a session's from now on.
+        self.is_named = false;
         // A reset keeps the schema, but not the schema's collation.
         if let Some(wanted) = schema
             && (self.was_reset || self.schema != Schema::Named(wanted.clone()))
@@ -92,14 +97,16 @@ impl Link {
         set_names(self.vendor, self.key.collation, self.was_reset)
     }
 
-    /// Undoes what a session has done: transaction, variables, temporary tables, locks, statements.
+    /// Undoes what a session has done: transaction, variables, temporary tables, locks, statements;
+    /// and does what the next one would have to wait for.
     pub(crate) async fn reset(&mut self) -> Result<(), ConnectError> {
-        self.ask(CommandCode::RESET_CONNECTION, b"").await?;
-        if let Some(option) = self.lasting.option_to_restore() {
-            self.ask(CommandCode::SET_OPTION, &option).await?;
-        }
-        self.was_reset = true;
-        Ok(())
+        let option = self.lasting.option_to_restore();
+        (self.was_reset, self.is_named) = (true, true);
+        let names = self.set_names().map(|names| self.query(&names));
+        let mut commands = vec![(CommandCode::RESET_CONNECTION, &b""[..])];
+        commands.extend(option.iter().map(|option| (CommandCode::SET_OPTION, &option[..])));
+        commands.extend(names.iter().map(|names| (CommandCode::QUERY, &names[..])));
+        self.ask_all(&commands).await
     }
 
     /// Runs a statement that gives no rows.
@@ -160,18 +167,35 @@ impl Link {
         code: CommandCode,
         payload: &[u8],
     ) -> Result<(), ConnectError> {
-        self.send(code, payload).await?;
+        self.ask_all(&[(code, payload)]).await
+    }
+
+    /// The same with several commands in one write. After an error the replies to those behind it
+    /// have not been read: the connection is to be closed.
+    async fn ask_all(&mut self, commands: &[(CommandCode, &[u8])]) -> Result<(), ConnectError> {
+        let mut packets = BytesMut::new();
+        for (code, payload) in commands {
+            put_packet(&mut packets, 0, &[&[code.0], *payload].concat());
+        }
+        self.io.write_all(&packets).await?;
+        self.io.flush().await?;
         let mut read = BytesMut::new();
-        let reply = read_message(&mut self.io, &mut read, REPLY_LIMIT).await?.payload();
-        if !read.is_empty() {
-            return Err(ConnectError::Protocol(format!("more than a reply to {}", code.name())));
+        for (code, _) in commands {
+            let reply = read_message(&mut self.io, &mut read, REPLY_LIMIT).await?.payload();
+            match reply.first() {
+                // COM_SET_OPTION is answered by an EOF packet
+                Some(0x00 | 0xFE) => {}
+                Some(0xFF) => return Err(ConnectError::Refused(ErrPacket::decode(&reply)?)),
+                _ => {
+                    let text = format!("an odd reply to {}", code.name());
+                    return Err(ConnectError::Protocol(text));
+                }
+            }
         }
-        match reply.first() {
-            // COM_SET_OPTION is answered by an EOF packet
-            Some(0x00 | 0xFE) => Ok(()),
-            Some(0xFF) => Err(ConnectError::Refused(ErrPacket::decode(&reply)?)),
-            _ => Err(ConnectError::Protocol(format!("an odd reply to {}", code.name()))),
+        if read.is_empty() {
+            return Ok(());
         }
+        Err(ConnectError::Protocol("more than the replies to the proxy's own commands".into()))
     }
 }
 

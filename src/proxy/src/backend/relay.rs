@@ -273,6 +273,7 @@ impl Met {
             schema: Schema::Unknown,
             opened: Instant::now(),
             was_reset: false,
+            is_named: false,
             home: Some(home.way()),
             backend: self.backend,
             leash: self.leash,
