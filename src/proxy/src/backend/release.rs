@@ -50,16 +50,17 @@ impl Link {
     }
 
     /// Makes the connection fit for another session. False if it never will be, or if a KILL that
-    /// was meant for this one may strike yet: then it is reset all the same, since a server lets go
-    /// of locks only some time after it was told to close.
+    /// was meant for this one may strike yet. What a reset leaves something on is reset all the same:
+    /// a server lets go of locks only some time after it was told to close.
     async fn give_back(&mut self) -> Result<bool, ConnectError> {
-        let free = match self.seat.vacate() {
-            Some(lease) => !lease.spoiled.load(Relaxed) && lease.gate.shut().await,
-            None => true,
-        };
+        if let Some(lease) = self.seat.vacate()
+            && (lease.spoiled.load(Relaxed) || !lease.gate.shut().await)
+        {
+            return Ok(false);
+        }
         self.pay_debt().await?;
         self.reset().await?;
-        Ok(free && !self.lasting.is_for_good())
+        Ok(!self.lasting.is_for_good())
     }
 
     /// Closes a connection in the middle of a reply that nobody waits for, and ends its statement
