@@ -182,11 +182,6 @@ fn stopped_and_continued(cluster: &Cluster) -> Result<()> {
     }
     ensure!(connecting.query("SELECT 1")?.error_code() == Some(9001));
     reusing.send_command(CommandCode::QUERY, b"SELECT 'reused'")?;
-    if cluster.vendor == Vendor::MySql {
-        // its connection has to be brought to the session's collation first, in vain
-        ensure!(reusing.receive(CommandCode::QUERY)?.error_code() == Some(9001));
-        reusing.send_command(CommandCode::QUERY, b"SELECT 'reused'")?;
-    }
     let long = Duration::from_secs(if Scale::of_this_run() == Scale::Full { 30 } else { 0 });
     while stopped.elapsed() < long {
         wait::pause();
