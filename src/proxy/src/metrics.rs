@@ -3,6 +3,7 @@
 mod counted;
 mod forwarded;
 mod health;
+mod kind;
 mod latency;
 mod operations;
 mod servers;
@@ -15,8 +16,9 @@ mod totals;
 pub(crate) use counted::Counted as CountedByFilters;
 pub(crate) use forwarded::{Forwarded, Observed};
 pub(crate) use health::Health;
+pub(crate) use kind::Kind;
 pub(crate) use operations::{Operations, Place};
-pub(crate) use servers::{Kind, ServerMetrics};
+pub(crate) use servers::ServerMetrics;
 pub(crate) use shared::Shared;
 pub(crate) use spans::Spans;
 pub(crate) use totals::Totals;
