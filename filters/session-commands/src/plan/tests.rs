@@ -101,9 +101,9 @@ fn what_becomes_of_a_text() {
         ("SET /*!50000 @a = NOW(), */ sql_mode = ''", "here @a, +Setting"),
         ("SET GLOBAL a = 1", ""),
         // Who wants to be left soon keeps the connection that does so.
-        ("SET SESSION wait_timeout = 600", "+Setting"),
+        ("SET SESSION wait_timeout = 59", "+Setting"),
         ("SET sql_mode = '', @@`Wait_Timeout` = 1", "A SET @@SESSION.sql_mode = '', +Setting"),
-        ("SET wait_timeout = 28800", "A SET wait_timeout = 28800"),
+        ("SET wait_timeout = 60", "A SET wait_timeout = 60"),
         ("SET wait_timeout = DEFAULT", "B SET wait_timeout = DEFAULT"),
         ("SET GLOBAL wait_timeout = 1", ""),
         ("SET net_read_timeout = 1", "A SET net_read_timeout = 1"),

@@ -86,8 +86,9 @@ impl<'a> Part<'a> {
     }
 }
 
-/// Seconds that servers leave an idle connection by default: MySQL's and MariaDB's `wait_timeout`.
-const DEFAULT_WAIT: u64 = 28_800;
+/// Seconds: who wants less means it. Applications that set some minutes, or hours, do so to be left
+/// alone.
+const SOON: u64 = 60;
 
 /// Whether the client asks to be left sooner than others when it is idle: then the connection that
 /// was asked is the session's, and its end the session's end.
@@ -99,7 +100,7 @@ fn ends_soon(assignment: &Assignment, text: &[u8]) -> bool {
             .get(name.clone())
             .is_some_and(|name| plain(name).eq_ignore_ascii_case(b"wait_timeout"))
         && assignment.value.kind == ValueKind::Literal
-        && value().is_some_and(|value| value.parse().is_ok_and(|wait: u64| wait < DEFAULT_WAIT))
+        && value().is_some_and(|value| value.parse().is_ok_and(|wait: u64| wait < SOON))
 }
 
 /// A name without its quotes.
