@@ -246,7 +246,7 @@ class TowpathPredict(Towpath):
 
 
 class TowpathMultiplex(Towpath):
-    """Sessions share the connections that rows.Crowd names."""
+    """Sessions share a few connections."""
 
     name, title, special, connections = "towpath-multiplex", "Towpath, connections shared", True, 20
     session = '{ use = "parse" }, { use = "session-commands" }, { use = "route" }'

@@ -8,6 +8,7 @@ import time
 import urllib.request
 
 from loads import PATIENCE, read_report
+from proxies import TowpathMultiplex
 
 THREADS = (1, 16, 64)
 SCRIPTS = {"point-select": "oltp_point_select", "read-only": "oltp_read_only", "read-write": "oltp_read_write"}
@@ -90,7 +91,7 @@ def told(process):
 
 class Crowd(Row):
     name, unit, proxies, away = "crowd", "transaction", ("direct", "towpath-multiplex"), 2000
-    SESSIONS, CONNECTIONS, THINK = 1000, 20, 100
+    SESSIONS, CONNECTIONS, THINK = 1000, TowpathMultiplex.connections, 100
     title = "%s sessions over %d connections; beside %d direct ones; the server 2 ms away" % (format(SESSIONS, ","), CONNECTIONS, CONNECTIONS)
 
     def measure(self, tools, server, process, address, size):
