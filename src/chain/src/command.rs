@@ -156,13 +156,17 @@ impl Command {
     /// The statement's text, if the command carries one (COM_QUERY behind its attributes,
     /// COM_STMT_PREPARE). `None` also when the attributes are malformed: the server will say so.
     pub fn sql(&self) -> Option<Bytes> {
+        self.text().map(|text| self.whole().slice_ref(text))
+    }
+
+    /// [`Self::sql`] for who only looks at it.
+    pub fn text(&self) -> Option<&[u8]> {
         let whole = self.whole();
         match self.0.code {
             CommandCode::QUERY => {
-                let query = Query::decode(whole, self.0.session.capabilities).ok()?;
-                Some(whole.slice_ref(query.sql))
+                Query::decode(whole, self.0.session.capabilities).ok().map(|query| query.sql)
             }
-            CommandCode::STMT_PREPARE => Some(whole.slice(1..)),
+            CommandCode::STMT_PREPARE => whole.get(1..),
             _ => None,
         }
     }
@@ -171,7 +175,7 @@ impl Command {
     /// several packets: it would have to be joined to be looked at.
     pub fn verb(&self) -> Verb {
         *self.0.verb.get_or_init(|| match self.reply_seq() {
-            1 => self.sql().map_or(Verb::Unknown, |text| sql::peek(&text)),
+            1 => self.text().map_or(Verb::Unknown, sql::peek),
             _ => Verb::Unknown,
         })
     }

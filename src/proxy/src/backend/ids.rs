@@ -125,17 +125,17 @@ async fn whole(reply: Reply) -> Result<Answer> {
 }
 
 async fn statement(held: &mut Held, me: &Registered, command: Command) -> Result<Reply> {
-    let Some(text) = command.sql() else { return pass(held, command).await };
+    let Some(text) = command.text() else { return pass(held, command).await };
     let prepares = command.code() == CommandCode::STMT_PREPARE;
     if prepares {
         held.ids.prepared.last = None;
     } else if command.verb() == Verb::Kill {
-        return Box::pin(kill::statement(held, me, command, text)).await;
+        return Box::pin(kill::statement(held, me, command)).await;
     }
-    if !sql::may_name_connection_id(&text) {
+    if !sql::may_name_connection_id(text) {
         return pass(held, command).await;
     }
-    let found = sql::connection_ids(&text, held.ids.dialect(command.session()));
+    let found = sql::connection_ids(text, held.ids.dialect(command.session()));
     if found.assigned && !prepares {
         let entry = me.entry.clone();
         let reply = pass(held, command).await?;
@@ -147,10 +147,11 @@ async fn statement(held: &mut Held, me: &Registered, command: Command) -> Result
             })
         }));
     }
-    let has_room = !prepares || held.ids.prepared.has_room(&text);
+    let has_room = !prepares || held.ids.prepared.has_room(text);
     if found.read.is_empty() || me.entry.renamed.load(Relaxed) || !has_room {
         return pass(held, command).await;
     }
+    let text = command.sql().unwrap_or_default();
     let rewrite = Arc::new(Rewrite::new(text, &found.read, held.ids.vendor, me.id));
     Box::pin(rewritten(held, command, rewrite)).await
 }

@@ -3,7 +3,6 @@
 //! Measured on MariaDB 10.11 and MySQL 9.7: the option of COM_SET_OPTION, and the active roles
 //! (SET ROLE); on MySQL also SET RESOURCE GROUP.
 
-use bytes::Bytes;
 use chain::Command;
 use sql::Verb;
 use wire::{capability::Capabilities, command::CommandCode};
@@ -35,7 +34,8 @@ impl Lasting {
                 _ => {}
             },
             CommandCode::QUERY | CommandCode::STMT_PREPARE if !self.role => {
-                self.role = !is_plain(command, self.option) && sets_role(command.payload());
+                let text = command.text().unwrap_or(command.payload());
+                self.role = !is_plain(command, text, self.option) && sets_role(text);
             }
             _ => {}
         }
@@ -61,10 +61,11 @@ impl Lasting {
 
 /// Whether the first word says enough: these statements set nothing, however long they are, if
 /// there can be no other one behind them. Behind a comment it may be one that this server skips.
-fn is_plain(command: &Command, several: bool) -> bool {
+fn is_plain(command: &Command, text: &[u8], several: bool) -> bool {
     let verbs = [Verb::Select, Verb::Insert, Verb::Update, Verb::Delete, Verb::Replace];
-    let begins = |text: Bytes| text.trim_ascii_start().first().is_some_and(u8::is_ascii_alphabetic);
-    !several && verbs.contains(&command.verb()) && command.sql().is_some_and(begins)
+    let another = || several && memchr::memchr(b';', text).is_some();
+    let begins = || text.trim_ascii_start().first().is_some_and(u8::is_ascii_alphabetic);
+    verbs.contains(&command.verb()) && begins() && !another()
 }
 
 /// Whether SET ROLE or SET RESOURCE GROUP may be in a text, be it in a string that is prepared. What
@@ -150,6 +151,8 @@ mod tests {
             [(Capabilities::EMPTY, false), (Capabilities::MULTI_STATEMENTS, true)]
         {
             let mut lasting = Lasting::of(capabilities);
+            lasting.follow(&Command::query(testing::session(), "SELECT 1, ' SET ROLE x'"));
+            assert!(!lasting.is_for_good());
             lasting.follow(&Command::query(testing::session(), text));
             assert_eq!(lasting.is_for_good(), role);
             lasting.follow(&Command::query(testing::session(), "/*!99999 SELECT 1 */ SET ROLE x"));

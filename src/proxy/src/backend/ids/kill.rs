@@ -39,8 +39,8 @@ pub(super) async fn statement(
     held: &mut Held,
     me: &Registered,
     command: Command,
-    text: Bytes,
 ) -> Result<Reply> {
+    let text = command.sql().unwrap_or_default();
     let order = sql::kill(&text, held.ids.dialect(command.session())).and_then(|kill| {
         let id = u32::try_from(kill.id).ok()?;
         Some(Order { id, query: kill.query, text: Some((text, kill.span)) })
