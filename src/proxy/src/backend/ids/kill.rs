@@ -35,11 +35,7 @@ const ER_KILL_DENIED: u16 = 1095;
 const ATTEMPTS: usize = 3;
 
 /// COM_QUERY with the verb KILL.
-pub(super) async fn statement(
-    held: &mut Held,
-    me: &Registered,
-    command: Command,
-) -> Result<Reply> {
+pub(super) async fn statement(held: &mut Held, me: &Registered, command: Command) -> Result<Reply> {
     let text = command.sql().unwrap_or_default();
     let order = sql::kill(&text, held.ids.dialect(command.session())).and_then(|kill| {
         let id = u32::try_from(kill.id).ok()?;
