@@ -160,6 +160,12 @@ impl Log {
         }
     }
 
+    /// Notes an entry that there is no room for. What outlives a reset is told apart.
+    pub(crate) fn lose_entry(&mut self, entry: &Entry) {
+        self.lost.extend(entry.writes.iter().filter(|cell| lasting::outlives_reset(cell)).cloned());
+        self.lose(&[Cell::Anything]);
+    }
+
     /// What the entries make of a connection that has just logged in, statements of
     /// COM_STMT_PREPARE left out. `None` if it cannot be said, until the session is reset.
     pub(crate) fn state(&mut self) -> Option<StateId> {

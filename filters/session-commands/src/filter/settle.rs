@@ -146,7 +146,7 @@ impl SessionCommands {
             moves |= entry.writes.contains(&Cell::Schema);
             self.local.retain(|local| !entry.writes.contains(local));
             if self.ties.has(Cause::FullLog) {
-                self.log.lose(&[Cell::Anything]);
+                self.log.lose_entry(entry);
             } else {
                 self.log.append(lsn, Entry { witness: witness(plan), ..entry.clone() });
             }

@@ -49,7 +49,7 @@ impl Log {
     }
 }
 
-fn outlives_reset(cell: &Cell) -> bool {
+pub(super) fn outlives_reset(cell: &Cell) -> bool {
     matches!(cell, Cell::Role | Cell::ResourceGroup) || *cell == MULTI_STATEMENTS
 }
 

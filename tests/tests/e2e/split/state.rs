@@ -13,6 +13,7 @@ on_both_vendors!(
     a_copy_of_what_was_found_once_stays_with_it,
     what_two_connections_have_is_not_mixed,
     a_full_log_keeps_its_session_on_the_primary,
+    a_role_that_a_full_log_has_not_kept,
 );
 
 pub(super) struct Twins {
@@ -143,4 +144,20 @@ fn a_full_log_keeps_its_session_on_the_primary(cluster: &Cluster) -> Result<()> 
     let servers = super::servers(&mut twins.proxied, "SELECT @@server_id")?;
     ensure!(servers.iter().eq(["2", "3"]), "a reset ends it: {servers:?}");
     Ok(())
+}
+
+/// A reset ends what a full log ties, and leaves the role: nobody else can give it to a replica.
+fn a_role_that_a_full_log_has_not_kept(cluster: &Cluster) -> Result<()> {
+    let mut direct = cluster.direct()?;
+    direct.must("CREATE ROLE IF NOT EXISTS e2e_full_log")?;
+    direct.must("GRANT e2e_full_log TO admin")?;
+    let mut twins = Twins::start(cluster, ", max_entries = 1")?;
+    twins.same(&["SET @a = 1", "SET @b = 2", "SET ROLE e2e_full_log", "SELECT CURRENT_ROLE()"])?;
+    for client in [&mut twins.direct, &mut twins.proxied] {
+        client.command(CommandCode::RESET_CONNECTION, b"")?;
+    }
+    twins.same(&["SELECT CURRENT_ROLE(), @a, @b"; 3])?;
+    // Now it is in the log.
+    twins.same(&["SET ROLE NONE", "SELECT CURRENT_ROLE()"])?;
+    direct.must("DROP ROLE e2e_full_log")
 }
