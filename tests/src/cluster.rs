@@ -153,14 +153,31 @@ impl Cluster {
         Ok(rows.into_iter().flatten().next().context("no row")?.unwrap_or_default())
     }
 
-    /// An empty schema of the current test's own.
+    /// An empty schema of the current test's own, which the replicas have too.
     pub fn schema(&self) -> Result<Schema> {
         let mut name = String::from("e2e_");
         name.extend(skip::test_name().chars().map(|c| if c.is_alphanumeric() { c } else { '_' }));
         name.truncate(64); // the longest name of a schema
         let schema = Schema { name, cluster: self.clone() };
         schema.clear()?;
+        self.replicate()?;
         Ok(schema)
+    }
+
+    /// Returns once the replicas have what the primary has written so far; those that a test has
+    /// stopped are waited for 10 s.
+    fn replicate(&self) -> Result<()> {
+        let (position, wait) = match self.vendor {
+            Vendor::MariaDb => ("SELECT @@gtid_binlog_pos", "MASTER_GTID_WAIT"),
+            Vendor::MySql => ("SELECT @@gtid_executed", "WAIT_FOR_EXECUTED_GTID_SET"),
+        };
+        let written = self.ask(position)?;
+        for address in &self.addresses[1..] {
+            let mut replica = Client::connect(address, &self.admin())?;
+            replica.rows(&format!("SELECT {wait}('{written}', 10)"))?;
+            replica.quit()?;
+        }
+        Ok(())
     }
 }
 
